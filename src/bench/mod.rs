@@ -1,0 +1,1 @@
+//! Final selection, grading and medals.

@@ -1,0 +1,1 @@
+//! Configuration: embedded defaults, file, environment, command line.

@@ -1,0 +1,1 @@
+//! Task packages: import, checks, the validation split, leaderboards.

@@ -1,0 +1,18 @@
+//! Clade: an embedded analytical database for the evolution of machine-learning programs.
+//!
+//! Search history is tables, selection policies are views, and `SELECT … EXPAND WITH improve` turns rows into
+//! model generations and sandbox jobs whose results come back as rows.
+
+pub mod bench;
+pub mod cli;
+pub mod config;
+pub mod dialect;
+pub mod error;
+pub mod gym;
+pub mod model;
+pub mod operators;
+pub mod plan;
+pub mod plot;
+pub mod policy;
+pub mod sandbox;
+pub mod scheduler;

@@ -1,0 +1,2 @@
+//! Clade command line.
+fn main() {}

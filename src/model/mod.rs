@@ -1,0 +1,1 @@
+//! Generators: what turns a prompt into a program.

@@ -1,0 +1,1 @@
+//! Plan nodes of the query language: logical, physical, planner twins.

@@ -1,0 +1,1 @@
+//! Selection policies: the contract, the draw, the trace.

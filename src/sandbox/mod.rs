@@ -1,0 +1,1 @@
+//! Executors and the evaluator: running candidate programs in isolation.

@@ -1,0 +1,1 @@
+//! Durable attempts, leases, budgets, the search loop.
