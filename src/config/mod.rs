@@ -1,1 +1,61 @@
-//! Configuration: embedded defaults, file, environment, command line.
+//! Configuration: embedded defaults < file < `CLADE_*` environment < command line.
+//!
+//! Each section is a struct of its own module; a key that no struct knows is an error that names the key and where it
+//! came from. [`Sources`] says what to read, [`Loaded`] is the result together with the origin of every value.
+
+mod entries;
+mod environment;
+mod error;
+mod load;
+mod log;
+mod machine;
+mod model;
+mod python;
+mod sandbox;
+mod search;
+mod size;
+mod store;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use entries::Entry;
+pub use error::ConfigError;
+pub use load::{DEFAULTS, Loaded, Override, Sources};
+pub use log::LogConfig;
+pub use model::{ModelConfig, Provider};
+pub use python::PythonConfig;
+pub use sandbox::SandboxConfig;
+pub use search::{OperatorWeights, SearchConfig, SearchMode, UtilityWeights};
+pub use size::{ByteSize, InvalidSize};
+pub use store::{S3Config, StoreConfig};
+
+/// The whole configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where the store is and when its hot rows move.
+    pub store: StoreConfig,
+    /// The interpreter of candidates.
+    pub python: PythonConfig,
+    /// How programs run, and their limits.
+    pub sandbox: SandboxConfig,
+    /// Defaults of a search run.
+    pub search: SearchConfig,
+    /// Models by name, beyond the built-in ones.
+    #[serde(default)]
+    pub models: BTreeMap<String, ModelConfig>,
+    /// What is logged to standard error.
+    pub log: LogConfig,
+}
+
+impl Config {
+    /// The embedded defaults alone.
+    pub fn defaults() -> Result<Self, ConfigError> {
+        Ok(Sources::default().load()?.config)
+    }
+}
