@@ -1,4 +1,4 @@
-//! `[search]`: defaults of a search run; every one can be set in `EVOLVE … WITH (…)`.
+//! `[search]`: defaults of a search run; `EVOLVE … WITH (…)` takes the same options.
 
 use std::fmt;
 
@@ -18,22 +18,22 @@ pub struct SearchConfig {
     pub steps: u64,
     /// Pipelines that run at once.
     pub workers: u32,
-    /// Seed of every draw.
-    pub seed: u64,
-    /// Samples of each draw.
-    pub samples: u32,
-    /// Islands of the population.
+    /// Seed of every draw; none to draw one for each run.
+    pub seed: Option<u64>,
+    /// Programs in a generation; also what counts as one in mode `async`.
+    pub generation_size: u32,
+    /// Islands that evolve apart.
     pub islands: u32,
-    /// Individuals of one generation (mode `generation`).
-    pub individuals: u32,
     /// Sampling temperature of the model.
     pub temperature: f64,
     /// Nucleus share of the model's sampling.
     pub top_p: f64,
     /// Most tokens of one reply.
-    pub max_output_tokens: u32,
-    /// Answer repeated requests from the response cache.
+    pub max_completion_tokens: u32,
+    /// Answer equal requests from the response cache.
     pub cache: bool,
+    /// Times an attempt is taken up before it counts as failed.
+    pub max_tries: u32,
     /// Token budget of a run.
     pub max_tokens: Option<u64>,
     /// Cost budget of a run, in US dollars.
@@ -41,19 +41,17 @@ pub struct SearchConfig {
     /// Job budget of a run.
     pub max_jobs: Option<u64>,
     /// Wall time of a run, in seconds.
-    pub max_wall_seconds: Option<u64>,
+    pub max_wall_seconds: Option<f64>,
     /// Seconds of a run in the sandbox.
-    pub max_sandbox_seconds: Option<u64>,
+    pub max_sandbox_seconds: Option<f64>,
     /// Seconds of a run in the model and the sandbox together.
-    pub max_model_sandbox_seconds: Option<u64>,
+    pub max_model_sandbox_seconds: Option<f64>,
     /// Let a cost budget run with a model whose price is not known.
     pub allow_unknown_cost: bool,
-    /// Choose by the score that programs print about themselves where the task has no validation split.
-    pub trust_self_reported: bool,
-    /// How often each operator is drawn.
-    pub operators: OperatorWeights,
-    /// How a parent's utility is put together.
-    pub utility: UtilityWeights,
+    /// At the end, run the chosen program on the final data and grade it.
+    pub grade: bool,
+    /// Settings that policies read.
+    pub selection: SelectionConfig,
 }
 
 /// How a run orders its steps.
@@ -66,36 +64,32 @@ pub enum SearchMode {
     Generation,
 }
 
-/// Relative weights of the operators and when they may be drawn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Settings that policies read through `run.settings`; one that is not set has the policy's own default.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OperatorWeights {
-    /// Weight of draft.
-    pub draft: f64,
-    /// Weight of improve.
-    pub improve: f64,
-    /// Weight of debug.
-    pub debug: f64,
-    /// Weight of crossover.
-    pub crossover: f64,
-    /// Drafts before anything else.
-    pub first_drafts: u32,
-    /// Longest chain of repairs.
-    pub debug_depth: u32,
-}
-
-/// Weights of the three factors of a parent's utility, and the temperature of the draw.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UtilityWeights {
-    /// Weight of the parent's own score.
-    pub quality: f64,
-    /// Weight of its gain over its parent.
-    pub progress: f64,
-    /// Weight of a rare method family.
-    pub novelty: f64,
-    /// Temperature of the softmax; 0 is greedy.
-    pub temperature: f64,
+pub struct SelectionConfig {
+    /// Drafts that a run starts with.
+    pub drafts: Option<u64>,
+    /// Longest chain of debug steps on one fault.
+    pub debug_depth: Option<u64>,
+    /// Chance that a failed leaf is debugged rather than a good node improved.
+    pub debug_probability: Option<f64>,
+    /// Chance of a crossover once it is allowed.
+    pub crossover_probability: Option<f64>,
+    /// First generation, counted from 0, that may cross over.
+    pub crossover_after: Option<u64>,
+    /// Chance of a fresh draft in place of an improvement.
+    pub fresh_draft_probability: Option<f64>,
+    /// Weight of quality in a parent's utility.
+    pub quality_weight: Option<f64>,
+    /// Weight of progress in a parent's utility.
+    pub progress_weight: Option<f64>,
+    /// Weight of novelty in a parent's utility.
+    pub novelty_weight: Option<f64>,
+    /// Temperature of the softmax over utilities; 0 is greedy.
+    pub selection_temperature: Option<f64>,
+    /// Exploration constant of a tree search.
+    pub exploration: Option<f64>,
 }
 
 impl SearchMode {

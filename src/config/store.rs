@@ -32,15 +32,15 @@ pub struct StoreConfig {
 #[serde(deny_unknown_fields)]
 pub struct S3Config {
     /// Region of the bucket.
-    pub region: Option<String>,
+    pub region: String,
     /// Endpoint, for services other than AWS.
     pub endpoint: Option<String>,
     /// Whether the endpoint may be plain HTTP.
     pub allow_http: bool,
     /// Variable that holds the access key id.
-    pub access_key_id_env: String,
+    pub access_key_env: String,
     /// Variable that holds the secret access key.
-    pub secret_access_key_env: String,
+    pub secret_key_env: String,
     /// Variable that holds the session token.
     pub session_token_env: String,
 }
@@ -49,32 +49,5 @@ impl StoreConfig {
     /// Age of the oldest hot row that starts a flush.
     pub fn flush_age(&self) -> Duration {
         Duration::from_secs(self.flush_age_seconds)
-    }
-}
-
-impl S3Config {
-    /// Options of the object store, with the secrets read from the environment; unset variables are left out.
-    pub fn options(&self) -> Vec<(&'static str, String)> {
-        let mut options = Vec::new();
-        for (key, value) in [("aws_region", &self.region), ("aws_endpoint", &self.endpoint)] {
-            if let Some(value) = value {
-                options.push((key, value.clone()));
-            }
-        }
-        if self.allow_http {
-            options.push(("aws_allow_http", "true".to_owned()));
-        }
-        for (key, variable) in [
-            ("aws_access_key_id", &self.access_key_id_env),
-            ("aws_secret_access_key", &self.secret_access_key_env),
-            ("aws_session_token", &self.session_token_env),
-        ] {
-            if let Ok(value) = std::env::var(variable)
-                && !value.is_empty()
-            {
-                options.push((key, value));
-            }
-        }
-        options
     }
 }

@@ -3,10 +3,12 @@
 use super::error::ConfigError;
 use super::{Config, Loaded, Provider};
 
-/// What a number must be.
+/// What a value must be.
 const AT_LEAST_ONE: &str = "must be at least 1";
 const WEIGHT: &str = "must be finite and not negative";
-const SHARE: &str = "must be above 0 and at most 1";
+const POSITIVE: &str = "must be above 0";
+const PROBABILITY: &str = "must be from 0 to 1";
+const NOT_EMPTY: &str = "must not be empty";
 
 /// Checks every range; the error names the key and where its value came from.
 pub(super) fn check(loaded: &Loaded) -> Result<(), ConfigError> {
@@ -40,15 +42,23 @@ pub(super) fn check(loaded: &Loaded) -> Result<(), ConfigError> {
 /// Each range: the key, whether it holds, and what it says.
 fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
     let weight = |value: f64| value.is_finite() && value >= 0.0;
+    let optional_weight = |value: Option<f64>| value.is_none_or(weight);
+    let probability = |value: Option<f64>| value.is_none_or(|value| (0.0..=1.0).contains(&value));
+    let budget = |value: Option<f64>| value.is_none_or(|value| value.is_finite() && value > 0.0);
     let (store, sandbox, search) = (&config.store, &config.sandbox, &config.search);
-    let (operators, utility) = (&search.operators, &search.utility);
+    let selection = &search.selection;
     vec![
-        ("store.path", !store.path.as_os_str().is_empty(), "must not be empty"),
+        ("store.path", !store.path.as_os_str().is_empty(), NOT_EMPTY),
         ("store.flush_rows", store.flush_rows > 0, AT_LEAST_ONE),
         ("store.flush_size", store.flush_size.bytes() > 0, AT_LEAST_ONE),
-        ("sandbox.executor", !sandbox.executor.is_empty(), "must not be empty"),
+        ("sandbox.executor", !sandbox.executor.is_empty(), NOT_EMPTY),
         ("sandbox.concurrency", sandbox.concurrency != Some(0), AT_LEAST_ONE),
         ("sandbox.wall_seconds", sandbox.wall_seconds > 0, AT_LEAST_ONE),
+        (
+            "sandbox.final_wall_seconds",
+            sandbox.final_wall_seconds != Some(0),
+            AT_LEAST_ONE,
+        ),
         ("sandbox.cpu_seconds", sandbox.cpu_seconds != Some(0), AT_LEAST_ONE),
         ("sandbox.cpus", sandbox.cpus > 0, AT_LEAST_ONE),
         (
@@ -63,22 +73,85 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
             sandbox.evaluation_seconds > 0,
             AT_LEAST_ONE,
         ),
+        ("search.policy", !search.policy.is_empty(), NOT_EMPTY),
+        ("search.model", !search.model.is_empty(), NOT_EMPTY),
         ("search.steps", search.steps > 0, AT_LEAST_ONE),
-        ("search.workers", search.workers > 0, AT_LEAST_ONE),
-        ("search.samples", search.samples > 0, AT_LEAST_ONE),
+        (
+            "search.workers",
+            (1..=1024).contains(&search.workers),
+            "must be from 1 to 1024",
+        ),
+        ("search.generation_size", search.generation_size > 0, AT_LEAST_ONE),
         ("search.islands", search.islands > 0, AT_LEAST_ONE),
-        ("search.individuals", search.individuals > 0, AT_LEAST_ONE),
-        ("search.temperature", weight(search.temperature), WEIGHT),
-        ("search.top_p", search.top_p > 0.0 && search.top_p <= 1.0, SHARE),
-        ("search.max_output_tokens", search.max_output_tokens > 0, AT_LEAST_ONE),
-        ("search.max_cost_usd", search.max_cost_usd.is_none_or(weight), WEIGHT),
-        ("search.operators.draft", weight(operators.draft), WEIGHT),
-        ("search.operators.improve", weight(operators.improve), WEIGHT),
-        ("search.operators.debug", weight(operators.debug), WEIGHT),
-        ("search.operators.crossover", weight(operators.crossover), WEIGHT),
-        ("search.utility.quality", weight(utility.quality), WEIGHT),
-        ("search.utility.progress", weight(utility.progress), WEIGHT),
-        ("search.utility.novelty", weight(utility.novelty), WEIGHT),
-        ("search.utility.temperature", weight(utility.temperature), WEIGHT),
+        (
+            "search.temperature",
+            (0.0..=2.0).contains(&search.temperature),
+            "must be from 0 to 2",
+        ),
+        (
+            "search.top_p",
+            search.top_p > 0.0 && search.top_p <= 1.0,
+            "must be above 0 and at most 1",
+        ),
+        (
+            "search.max_completion_tokens",
+            search.max_completion_tokens > 0,
+            AT_LEAST_ONE,
+        ),
+        ("search.max_tries", search.max_tries > 0, AT_LEAST_ONE),
+        ("search.max_tokens", search.max_tokens != Some(0), AT_LEAST_ONE),
+        ("search.max_jobs", search.max_jobs != Some(0), AT_LEAST_ONE),
+        ("search.max_cost_usd", optional_weight(search.max_cost_usd), WEIGHT),
+        ("search.max_wall_seconds", budget(search.max_wall_seconds), POSITIVE),
+        (
+            "search.max_sandbox_seconds",
+            budget(search.max_sandbox_seconds),
+            POSITIVE,
+        ),
+        (
+            "search.max_model_sandbox_seconds",
+            budget(search.max_model_sandbox_seconds),
+            POSITIVE,
+        ),
+        (
+            "search.selection.debug_probability",
+            probability(selection.debug_probability),
+            PROBABILITY,
+        ),
+        (
+            "search.selection.crossover_probability",
+            probability(selection.crossover_probability),
+            PROBABILITY,
+        ),
+        (
+            "search.selection.fresh_draft_probability",
+            probability(selection.fresh_draft_probability),
+            PROBABILITY,
+        ),
+        (
+            "search.selection.quality_weight",
+            optional_weight(selection.quality_weight),
+            WEIGHT,
+        ),
+        (
+            "search.selection.progress_weight",
+            optional_weight(selection.progress_weight),
+            WEIGHT,
+        ),
+        (
+            "search.selection.novelty_weight",
+            optional_weight(selection.novelty_weight),
+            WEIGHT,
+        ),
+        (
+            "search.selection.selection_temperature",
+            optional_weight(selection.selection_temperature),
+            WEIGHT,
+        ),
+        (
+            "search.selection.exploration",
+            optional_weight(selection.exploration),
+            WEIGHT,
+        ),
     ]
 }

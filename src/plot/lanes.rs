@@ -19,6 +19,7 @@ impl Lanes {
     /// Lays a history out.
     pub fn of(history: &History) -> Self {
         let last_child = last_children(history);
+        let ends = chain_ends(history, &last_child);
         let mut taken = Taken::default();
         // Signed lanes around the first root, so that branches spread to both sides.
         let mut lanes: Vec<i64> = Vec::with_capacity(history.nodes.len());
@@ -30,10 +31,10 @@ impl Lanes {
             let lane = inherited.unwrap_or_else(|| {
                 let from = parent.map_or(0, |parent| lanes[parent]);
                 let start = history.nodes[index].step;
-                taken.nearest_free(from, start, chain_end(history, &last_child, index))
+                taken.nearest_free(from, start, ends[index])
             });
             if inherited.is_none() {
-                taken.take(lane, history.nodes[index].step, chain_end(history, &last_child, index));
+                taken.take(lane, history.nodes[index].step, ends[index]);
             }
             lanes.push(lane);
         }
@@ -62,11 +63,14 @@ fn last_children(history: &History) -> Vec<Option<usize>> {
     last
 }
 
-/// Step at which a lane that starts with `index` ends: that of the last node of its chain of last children.
-fn chain_end(history: &History, last_child: &[Option<usize>], index: usize) -> u64 {
-    std::iter::successors(Some(index), |i| last_child[*i])
-        .last()
-        .map_or(0, |last| history.nodes[last].step)
+/// Step at which a lane that starts with a node ends: that of the last node of its chain of last children.
+fn chain_ends(history: &History, last_child: &[Option<usize>]) -> Vec<u64> {
+    let mut ends = vec![0; history.nodes.len()];
+    // Children come after their parents, so they are done first from the back.
+    for index in (0..ends.len()).rev() {
+        ends[index] = last_child[index].map_or(history.nodes[index].step, |child| ends[child]);
+    }
+    ends
 }
 
 /// Spans of steps that are taken, by lane.
