@@ -1,0 +1,7 @@
+//! Table and schema providers for DataFusion.
+
+pub(crate) mod newest_exec;
+pub(crate) mod scan;
+pub(crate) mod schema;
+pub(crate) mod table;
+pub(crate) mod virtual_table;

@@ -1,0 +1,12 @@
+//! Tests of the store as its users see it. One binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    missing_docs
+)]
+
+mod support;
+
+mod commits;
