@@ -30,7 +30,7 @@ pub use log::LogConfig;
 pub use model::{ModelConfig, Provider};
 pub use python::PythonConfig;
 pub use sandbox::SandboxConfig;
-pub use search::{SearchConfig, SearchMode, SelectionConfig};
+pub use search::{PolicySettings, SearchConfig, SearchMode};
 pub use size::{ByteSize, InvalidSize};
 pub use store::{S3Config, StoreConfig};
 

@@ -18,8 +18,6 @@ pub struct SandboxConfig {
     pub concurrency: Option<u32>,
     /// Wall time of one job, in seconds.
     pub wall_seconds: u64,
-    /// Wall time of the chosen program on the final data, in seconds; none for `wall_seconds`.
-    pub final_wall_seconds: Option<u64>,
     /// CPU time of one job over all its processes, in seconds.
     pub cpu_seconds: Option<u64>,
     /// Cores of one job.
@@ -46,11 +44,6 @@ impl SandboxConfig {
     /// Wall time of one job.
     pub fn wall(&self) -> Duration {
         Duration::from_secs(self.wall_seconds)
-    }
-
-    /// Wall time of the chosen program on the final data.
-    pub fn final_wall(&self) -> Duration {
-        Duration::from_secs(self.final_wall_seconds.unwrap_or(self.wall_seconds))
     }
 
     /// Wall time of one evaluation.

@@ -1,4 +1,4 @@
-//! `[search]`: defaults of a search run; `EVOLVE … WITH (…)` takes the same options.
+//! `[search]`: defaults of a search run; every one can be set in `EVOLVE … WITH (…)`.
 
 use std::fmt;
 
@@ -18,22 +18,20 @@ pub struct SearchConfig {
     pub steps: u64,
     /// Pipelines that run at once.
     pub workers: u32,
-    /// Seed of every draw; none to draw one for each run.
-    pub seed: Option<u64>,
-    /// Programs in a generation; also what counts as one in mode `async`.
-    pub generation_size: u32,
-    /// Islands that evolve apart.
+    /// Seed of every draw.
+    pub seed: u64,
+    /// Islands of the population.
     pub islands: u32,
+    /// Individuals of one generation (mode `generation`).
+    pub individuals: u32,
     /// Sampling temperature of the model.
     pub temperature: f64,
     /// Nucleus share of the model's sampling.
     pub top_p: f64,
     /// Most tokens of one reply.
-    pub max_completion_tokens: u32,
-    /// Answer equal requests from the response cache.
+    pub max_output_tokens: u32,
+    /// Answer repeated requests from the response cache.
     pub cache: bool,
-    /// Times an attempt is taken up before it counts as failed.
-    pub max_tries: u32,
     /// Token budget of a run.
     pub max_tokens: Option<u64>,
     /// Cost budget of a run, in US dollars.
@@ -41,17 +39,21 @@ pub struct SearchConfig {
     /// Job budget of a run.
     pub max_jobs: Option<u64>,
     /// Wall time of a run, in seconds.
-    pub max_wall_seconds: Option<f64>,
+    pub max_wall_seconds: Option<u64>,
     /// Seconds of a run in the sandbox.
-    pub max_sandbox_seconds: Option<f64>,
+    pub max_sandbox_seconds: Option<u64>,
     /// Seconds of a run in the model and the sandbox together.
-    pub max_model_sandbox_seconds: Option<f64>,
+    pub max_model_sandbox_seconds: Option<u64>,
     /// Let a cost budget run with a model whose price is not known.
     pub allow_unknown_cost: bool,
+    /// Longest run of the chosen program on the final data, in seconds; none for the limit of the sandbox.
+    pub final_seconds: Option<u64>,
     /// At the end, run the chosen program on the final data and grade it.
     pub grade: bool,
-    /// Settings that policies read.
-    pub selection: SelectionConfig,
+    /// Times an attempt is taken up before it counts as failed.
+    pub max_tries: u32,
+    /// Settings that policies read; what is not set is each policy's own default.
+    pub settings: PolicySettings,
 }
 
 /// How a run orders its steps.
@@ -64,10 +66,10 @@ pub enum SearchMode {
     Generation,
 }
 
-/// Settings that policies read through `run.settings`; one that is not set has the policy's own default.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// Settings that policies read through the view `run.settings`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SelectionConfig {
+pub struct PolicySettings {
     /// Drafts that a run starts with.
     pub drafts: Option<u64>,
     /// Longest chain of debug steps on one fault.
@@ -86,9 +88,9 @@ pub struct SelectionConfig {
     pub progress_weight: Option<f64>,
     /// Weight of novelty in a parent's utility.
     pub novelty_weight: Option<f64>,
-    /// Temperature of the softmax over utilities; 0 is greedy.
+    /// Temperature of the softmax over utilities.
     pub selection_temperature: Option<f64>,
-    /// Exploration constant of a tree search.
+    /// Exploration constant of mcts_uct.
     pub exploration: Option<f64>,
 }
 

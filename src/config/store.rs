@@ -32,15 +32,15 @@ pub struct StoreConfig {
 #[serde(deny_unknown_fields)]
 pub struct S3Config {
     /// Region of the bucket.
-    pub region: String,
+    pub region: Option<String>,
     /// Endpoint, for services other than AWS.
     pub endpoint: Option<String>,
     /// Whether the endpoint may be plain HTTP.
     pub allow_http: bool,
     /// Variable that holds the access key id.
-    pub access_key_env: String,
+    pub access_key_id_env: String,
     /// Variable that holds the secret access key.
-    pub secret_key_env: String,
+    pub secret_access_key_env: String,
     /// Variable that holds the session token.
     pub session_token_env: String,
 }

@@ -76,7 +76,7 @@ fn layers_win_in_order() {
     let search = &loaded.config.search;
     assert_eq!(
         (search.steps, search.workers, search.seed, search.islands),
-        (10, 5, Some(7), 1)
+        (10, 5, 7, 1)
     );
     assert_eq!(loaded.config.store.path, std::path::PathBuf::from("from-flag"));
     let origin = |key: &str| {
@@ -102,7 +102,7 @@ fn texts_become_numbers_flags_and_sizes() {
         ("CLADE_SANDBOX_MEMORY", "8GiB"),
         ("CLADE_SANDBOX_WARM", "true"),
         ("CLADE_SEARCH_MAX_COST_USD", "2.5"),
-        ("CLADE_SEARCH_SELECTION_DRAFTS", "1"),
+        ("CLADE_SEARCH_SETTINGS_DRAFTS", "1"),
         ("CLADE_STORE_S3_REGION", "123"),
         ("CLADE_SEARCH_MODE", "generation"),
         ("CLADE_MODELS_QWEN_PROVIDER", "openai"),
@@ -114,8 +114,8 @@ fn texts_become_numbers_flags_and_sizes() {
     assert_eq!(config.sandbox.memory, ByteSize(8 << 30));
     assert!(config.sandbox.warm);
     assert_eq!(config.search.max_cost_usd, Some(2.5));
-    assert_eq!(config.search.selection.drafts, Some(1));
-    assert_eq!(config.store.s3.region, "123");
+    assert_eq!(config.search.settings.drafts, Some(1));
+    assert_eq!(config.store.s3.region.as_deref(), Some("123"));
     assert_eq!(config.search.mode, SearchMode::Generation);
     assert_eq!(config.models["qwen"].usd_per_million_prompt_tokens, Some(1.0));
 }
@@ -134,7 +134,7 @@ fn unknown_keys_name_key_and_origin() {
         (
             "[store.s3]\nxyz = 1\n",
             "unknown key 'store.s3.xyz' in FOLDER/clade.toml; known there: store.s3.region, store.s3.endpoint, \
-             store.s3.allow_http, store.s3.access_key_env, store.s3.secret_key_env, \
+             store.s3.allow_http, store.s3.access_key_id_env, store.s3.secret_access_key_env, \
              store.s3.session_token_env",
         ),
         (
@@ -189,8 +189,8 @@ fn wrong_types_and_ranges_name_key_and_origin() {
             "'search.top_p' in FOLDER/clade.toml: must be above 0 and at most 1",
         ),
         (
-            "[search.selection]\nnovelty_weight = nan\n",
-            "'search.selection.novelty_weight' in FOLDER/clade.toml: must be finite and not negative",
+            "[search.settings]\nnovelty_weight = nan\n",
+            "'search.settings.novelty_weight' in FOLDER/clade.toml: must be finite and not negative",
         ),
         (
             "[sandbox]\nmemory = \"lots\"\n",

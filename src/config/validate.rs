@@ -6,7 +6,6 @@ use super::{Config, Loaded, Provider};
 /// What a value must be.
 const AT_LEAST_ONE: &str = "must be at least 1";
 const WEIGHT: &str = "must be finite and not negative";
-const POSITIVE: &str = "must be above 0";
 const PROBABILITY: &str = "must be from 0 to 1";
 const NOT_EMPTY: &str = "must not be empty";
 
@@ -44,9 +43,8 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
     let weight = |value: f64| value.is_finite() && value >= 0.0;
     let optional_weight = |value: Option<f64>| value.is_none_or(weight);
     let probability = |value: Option<f64>| value.is_none_or(|value| (0.0..=1.0).contains(&value));
-    let budget = |value: Option<f64>| value.is_none_or(|value| value.is_finite() && value > 0.0);
     let (store, sandbox, search) = (&config.store, &config.sandbox, &config.search);
-    let selection = &search.selection;
+    let settings = &search.settings;
     vec![
         ("store.path", !store.path.as_os_str().is_empty(), NOT_EMPTY),
         ("store.flush_rows", store.flush_rows > 0, AT_LEAST_ONE),
@@ -54,11 +52,6 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
         ("sandbox.executor", !sandbox.executor.is_empty(), NOT_EMPTY),
         ("sandbox.concurrency", sandbox.concurrency != Some(0), AT_LEAST_ONE),
         ("sandbox.wall_seconds", sandbox.wall_seconds > 0, AT_LEAST_ONE),
-        (
-            "sandbox.final_wall_seconds",
-            sandbox.final_wall_seconds != Some(0),
-            AT_LEAST_ONE,
-        ),
         ("sandbox.cpu_seconds", sandbox.cpu_seconds != Some(0), AT_LEAST_ONE),
         ("sandbox.cpus", sandbox.cpus > 0, AT_LEAST_ONE),
         (
@@ -81,7 +74,7 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
             (1..=1024).contains(&search.workers),
             "must be from 1 to 1024",
         ),
-        ("search.generation_size", search.generation_size > 0, AT_LEAST_ONE),
+        ("search.individuals", search.individuals > 0, AT_LEAST_ONE),
         ("search.islands", search.islands > 0, AT_LEAST_ONE),
         (
             "search.temperature",
@@ -93,64 +86,65 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
             search.top_p > 0.0 && search.top_p <= 1.0,
             "must be above 0 and at most 1",
         ),
-        (
-            "search.max_completion_tokens",
-            search.max_completion_tokens > 0,
-            AT_LEAST_ONE,
-        ),
+        ("search.max_output_tokens", search.max_output_tokens > 0, AT_LEAST_ONE),
+        ("search.final_seconds", search.final_seconds != Some(0), AT_LEAST_ONE),
         ("search.max_tries", search.max_tries > 0, AT_LEAST_ONE),
         ("search.max_tokens", search.max_tokens != Some(0), AT_LEAST_ONE),
         ("search.max_jobs", search.max_jobs != Some(0), AT_LEAST_ONE),
         ("search.max_cost_usd", optional_weight(search.max_cost_usd), WEIGHT),
-        ("search.max_wall_seconds", budget(search.max_wall_seconds), POSITIVE),
+        (
+            "search.max_wall_seconds",
+            search.max_wall_seconds != Some(0),
+            AT_LEAST_ONE,
+        ),
         (
             "search.max_sandbox_seconds",
-            budget(search.max_sandbox_seconds),
-            POSITIVE,
+            search.max_sandbox_seconds != Some(0),
+            AT_LEAST_ONE,
         ),
         (
             "search.max_model_sandbox_seconds",
-            budget(search.max_model_sandbox_seconds),
-            POSITIVE,
+            search.max_model_sandbox_seconds != Some(0),
+            AT_LEAST_ONE,
         ),
         (
-            "search.selection.debug_probability",
-            probability(selection.debug_probability),
+            "search.settings.debug_probability",
+            probability(settings.debug_probability),
             PROBABILITY,
         ),
         (
-            "search.selection.crossover_probability",
-            probability(selection.crossover_probability),
+            "search.settings.crossover_probability",
+            probability(settings.crossover_probability),
             PROBABILITY,
         ),
         (
-            "search.selection.fresh_draft_probability",
-            probability(selection.fresh_draft_probability),
+            "search.settings.fresh_draft_probability",
+            probability(settings.fresh_draft_probability),
             PROBABILITY,
         ),
         (
-            "search.selection.quality_weight",
-            optional_weight(selection.quality_weight),
+            "search.settings.quality_weight",
+            optional_weight(settings.quality_weight),
             WEIGHT,
         ),
         (
-            "search.selection.progress_weight",
-            optional_weight(selection.progress_weight),
+            "search.settings.progress_weight",
+            optional_weight(settings.progress_weight),
             WEIGHT,
         ),
         (
-            "search.selection.novelty_weight",
-            optional_weight(selection.novelty_weight),
+            "search.settings.novelty_weight",
+            optional_weight(settings.novelty_weight),
             WEIGHT,
         ),
         (
-            "search.selection.selection_temperature",
-            optional_weight(selection.selection_temperature),
+            "search.settings.selection_temperature",
+            optional_weight(settings.selection_temperature),
             WEIGHT,
         ),
         (
-            "search.selection.exploration",
-            optional_weight(selection.exploration),
+            "search.settings.exploration",
+            optional_weight(settings.exploration),
             WEIGHT,
         ),
     ]
