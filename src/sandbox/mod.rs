@@ -1,1 +1,52 @@
 //! Executors and the evaluator: running candidate programs in isolation.
+//!
+//! A candidate runs in one jail, which shows it the public data and a scratch directory and nothing else of the user's.
+//! When every process of that jail is dead, its submission is copied out and scored by the task's metric in a second
+//! jail, which shows the hidden answers. See [`run_candidate`] for the whole way.
+
+mod candidate;
+mod collect;
+mod error;
+mod evaluation;
+mod executor;
+mod job;
+mod logs;
+#[cfg(target_os = "linux")]
+mod native;
+mod outcome;
+mod process;
+mod report;
+mod scratch;
+mod wait;
+
+use std::process::ExitCode;
+
+pub use candidate::{CandidateJob, CandidateResult, Scoring, run_candidate};
+pub use error::SandboxError;
+pub use executor::{Evaluator, Executor};
+pub use job::{EvaluationSpec, JobSpec, Limits, PROGRAM_NAME};
+pub use logs::CapturedLog;
+#[cfg(target_os = "linux")]
+pub use native::{DEFAULT_PRELOAD, NativeExecutor, NativeOptions};
+pub use outcome::{Cause, Collected, Evaluation, JobEnd, JobOutcome, ResultState};
+pub use process::{ProcessExecutor, ProcessOptions};
+pub use report::{Capability, CapabilityReport, Grade, IsolationReport, Layer};
+
+/// Whether this process was started as the sandbox helper. The binary asks before anything else: the helper must have
+/// one thread.
+pub fn is_helper() -> bool {
+    #[cfg(target_os = "linux")]
+    return std::env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == native::HELPER_COMMAND);
+    #[cfg(not(target_os = "linux"))]
+    false
+}
+
+/// Runs the sandbox helper.
+pub fn helper_main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    return native::helper_main();
+    #[cfg(not(target_os = "linux"))]
+    ExitCode::FAILURE
+}

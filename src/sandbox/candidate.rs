@@ -1,0 +1,186 @@
+//! A candidate from its source to its score: run, collect, evaluate.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use tokio_util::sync::CancellationToken;
+
+use super::SandboxError;
+use super::executor::{Evaluator, Executor};
+use super::job::{EvaluationSpec, JobSpec, Limits, MAX_CODE_BYTES};
+use super::outcome::{Evaluation, JobOutcome, ResultState};
+
+/// How the submission is scored.
+#[derive(Debug, Clone)]
+pub enum Scoring {
+    /// By the task's metric against hidden answers.
+    Metric {
+        /// The task's `metric.py`.
+        metric_py: PathBuf,
+        /// Hidden answers; the first file is the ground truth.
+        answers: Vec<PathBuf>,
+    },
+    /// Not at all: the program's own printed score is all there is.
+    SelfReported,
+}
+
+/// A candidate and everything that is needed to score it.
+#[derive(Debug, Clone)]
+pub struct CandidateJob {
+    /// Names the job.
+    pub job_id: String,
+    /// Python source.
+    pub code: String,
+    /// Public data that the program sees.
+    pub data_dir: PathBuf,
+    /// How the submission is scored.
+    pub scoring: Scoring,
+    /// More environment variables of the program.
+    pub env: BTreeMap<String, String>,
+    /// Limits of the program.
+    pub limits: Limits,
+    /// Limits of the evaluation.
+    pub evaluation_limits: Limits,
+    /// File that the program must write.
+    pub output_name: String,
+    /// Existing directory that gets the collected submission.
+    pub output_dir: PathBuf,
+    /// Run the program in the warm pool.
+    pub warm: bool,
+    /// Evaluate in the warm pool.
+    pub warm_evaluation: bool,
+    /// Finds the score that a program prints about itself in its standard output.
+    pub self_reported: fn(&str) -> Option<f64>,
+}
+
+/// The end of a candidate.
+#[derive(Debug, Clone)]
+pub struct CandidateResult {
+    /// Final state.
+    pub state: ResultState,
+    /// Reason of the state in words; `None` for success.
+    pub detail: Option<String>,
+    /// The evaluator's score.
+    pub score: Option<f64>,
+    /// The score that the program printed about itself; never trusted.
+    pub self_reported: Option<f64>,
+    /// The program's run; `None` when it never started because the source, the metric or the answers are missing.
+    pub job: Option<JobOutcome>,
+    /// The evaluation; `None` when there was nothing to evaluate.
+    pub evaluation: Option<Evaluation>,
+}
+
+impl CandidateResult {
+    fn before_start(state: ResultState, detail: String) -> Self {
+        Self {
+            state,
+            detail: Some(detail),
+            score: None,
+            self_reported: None,
+            job: None,
+            evaluation: None,
+        }
+    }
+}
+
+/// Runs and scores a candidate. Only faults of the back end and cancellation are errors.
+pub async fn run_candidate(
+    executor: &dyn Executor,
+    evaluator: &dyn Evaluator,
+    candidate: CandidateJob,
+    cancel: &CancellationToken,
+) -> Result<CandidateResult, SandboxError> {
+    if let Some(reason) = missing_code(&candidate.code) {
+        return Ok(CandidateResult::before_start(ResultState::CodeMissing, reason));
+    }
+    let evaluation = match &candidate.scoring {
+        Scoring::SelfReported => None,
+        Scoring::Metric { metric_py, answers } => {
+            let spec = EvaluationSpec {
+                metric_py: metric_py.clone(),
+                answers: answers.clone(),
+                submission: PathBuf::new(),
+                limits: candidate.evaluation_limits.clone(),
+                warm: candidate.warm_evaluation,
+            };
+            if let Some(reason) = spec.missing_input() {
+                return Ok(CandidateResult::before_start(
+                    ResultState::MetricOrAnswerMissing,
+                    reason,
+                ));
+            }
+            Some(spec)
+        }
+    };
+    let job = JobSpec {
+        job_id: candidate.job_id,
+        code: candidate.code,
+        data_dir: candidate.data_dir,
+        env: candidate.env,
+        limits: candidate.limits,
+        output_name: candidate.output_name,
+        output_dir: candidate.output_dir,
+        warm: candidate.warm,
+    };
+    let outcome = executor.run(job, cancel).await?;
+    let self_reported = (candidate.self_reported)(&outcome.stdout.text()).filter(|score| score.is_finite());
+    let mut result = CandidateResult {
+        state: outcome.state.unwrap_or(ResultState::SubmissionMissing),
+        detail: outcome.detail.clone(),
+        score: None,
+        self_reported,
+        job: None,
+        evaluation: None,
+    };
+    if outcome.state.is_none()
+        && let Some(submission) = &outcome.submission
+    {
+        match evaluation {
+            Some(spec) => {
+                let spec = EvaluationSpec {
+                    submission: submission.path.clone(),
+                    ..spec
+                };
+                let evaluation = evaluator.evaluate(spec, cancel).await?;
+                result.state = evaluation.state;
+                result.detail.clone_from(&evaluation.detail);
+                result.score = evaluation.score;
+                result.evaluation = Some(evaluation);
+            }
+            None if self_reported.is_some() => result.state = ResultState::Success,
+            None => {
+                result.state = ResultState::ScoringFailed;
+                result.detail = Some("the program printed no score of its own, and the task has no other".to_owned());
+            }
+        }
+    }
+    result.job = Some(outcome);
+    Ok(result)
+}
+
+fn missing_code(code: &str) -> Option<String> {
+    if code.trim().is_empty() {
+        Some("there is no program text".to_owned())
+    } else if code.contains('\0') {
+        Some("the program text holds a NUL character, so it is no Python source".to_owned())
+    } else if code.len() > MAX_CODE_BYTES {
+        Some(format!(
+            "the program text has {} bytes, the limit is {MAX_CODE_BYTES}",
+            code.len()
+        ))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_is_no_program_is_missing_code() {
+        assert!(missing_code(" \n\t").is_some());
+        assert!(missing_code("print(1)\0").is_some());
+        assert!(missing_code("print(1)").is_none());
+    }
+}

@@ -1,0 +1,37 @@
+//! The interfaces of a back end.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use super::SandboxError;
+use super::job::{EvaluationSpec, JobSpec};
+use super::outcome::{Evaluation, JobOutcome};
+use super::report::{CapabilityReport, IsolationReport};
+
+/// Runs candidate programs.
+#[async_trait]
+pub trait Executor: Send + Sync + Debug {
+    /// Name as used in statements and stored with jobs.
+    fn name(&self) -> &str;
+
+    /// Runs a job to its end. A program that fails is an outcome, not an error.
+    async fn run(&self, job: JobSpec, cancel: &CancellationToken) -> Result<JobOutcome, SandboxError>;
+
+    /// What the machine offers to this back end.
+    async fn capabilities(&self) -> Result<CapabilityReport, SandboxError>;
+
+    /// What a job of this back end is shut in by when nothing goes wrong.
+    async fn isolation(&self) -> Result<IsolationReport, SandboxError>;
+
+    /// Removes what dead processes have left: directories and control groups. Gives how many were removed.
+    async fn sweep(&self) -> Result<usize, SandboxError>;
+}
+
+/// Scores collected submissions.
+#[async_trait]
+pub trait Evaluator: Send + Sync + Debug {
+    /// Applies the metric. A submission that is refused is an [`Evaluation`], not an error.
+    async fn evaluate(&self, spec: EvaluationSpec, cancel: &CancellationToken) -> Result<Evaluation, SandboxError>;
+}

@@ -1,0 +1,166 @@
+//! The warm interpreter: started once in a small jail of its own, it forks children into the jails of jobs.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::launcher::Context;
+use super::protocol::TextFile;
+use super::root;
+use super::sys::{self, Fork};
+use super::wire;
+use crate::sandbox::job::thread_environment;
+
+const SCRIPT: &str = include_str!("../python/zygote.py");
+const SCRIPT_PATH: &str = "/zygote.py";
+const NAMESPACES: i32 =
+    libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+const TEMPORARY_BYTES: u64 = 64 << 20;
+
+/// A running zygote; dropping it kills it and every job that came from it.
+pub(super) struct Zygote {
+    pid: i32,
+    control: OwnedFd,
+    namespace: OwnedFd,
+    jobs: u32,
+    retired: bool,
+}
+
+impl Zygote {
+    /// Starts a zygote. Its modules load in the background: a child that is asked for early is made when they are there.
+    pub(super) fn start(context: &Context, launcher_control: &OwnedFd) -> Result<Self, String> {
+        let trees = root::environment_trees(&context.config.environment)?;
+        let (control, theirs) = wire::packet_pair().map_err(|e| format!("cannot make a socket: {e}"))?;
+        match sys::clone_namespaces(NAMESPACES).map_err(|e| format!("cannot make the zygote's namespaces: {e}"))? {
+            Fork::Child => {
+                sys::close_range(launcher_control.as_raw_fd() as u32, launcher_control.as_raw_fd() as u32);
+                drop(control);
+                let code = i32::from(guard(context, &trees, &theirs).is_err());
+                sys::exit_now(code)
+            }
+            Fork::Parent(pid, _) => {
+                let path = format!("/proc/{pid}/ns/pid");
+                let namespace = rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+                    .map_err(|e| format!("cannot open {path}: {e}"))?;
+                Ok(Self {
+                    pid,
+                    control,
+                    namespace,
+                    jobs: 0,
+                    retired: false,
+                })
+            }
+        }
+    }
+
+    /// The process namespace that its children's jails must lie in.
+    pub(super) fn pid_namespace(&self) -> BorrowedFd<'_> {
+        self.namespace.as_fd()
+    }
+
+    /// Process of its guard.
+    pub(super) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Hands it the descriptors of a jail.
+    pub(super) fn request_child(&self, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        wire::send_packet(&self.control, &"child", descriptors)
+    }
+
+    /// One more job was started from it.
+    pub(super) fn count_job(&mut self) {
+        self.jobs += 1;
+    }
+
+    /// It has served its number of jobs.
+    pub(super) fn is_used_up(&self, limit: u32) -> bool {
+        self.jobs >= limit
+    }
+
+    /// Lets it end when its last job has ended.
+    pub(super) fn retire(mut self) {
+        self.retired = true;
+    }
+}
+
+impl Drop for Zygote {
+    fn drop(&mut self) {
+        if !self.retired
+            && let Some(pid) = Pid::from_raw(self.pid)
+        {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// First process of the zygote's namespace: runs the interpreter and outlives it while jobs run.
+fn guard(context: &Context, trees: &[root::Tree], control: &OwnedFd) -> Result<(), String> {
+    let fail = |what: &str, e: rustix::io::Errno| format!("cannot {what}: {e}");
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| fail("follow the launcher", e))?;
+    root::build(trees, &context.config.environment.links)?;
+    let script = TextFile {
+        path: SCRIPT_PATH.to_owned(),
+        content: SCRIPT.to_owned(),
+    };
+    root::complete(&[], std::slice::from_ref(&script), TEMPORARY_BYTES, 4096)?;
+    match sys::fork().map_err(|e| format!("cannot fork: {e}"))? {
+        Fork::Child => {
+            let error = start_python(context, control);
+            sys::exit_now(i32::from(!error.is_empty()))
+        }
+        Fork::Parent(python, _) => {
+            // The socket is the zygote's alone, so that its end is seen.
+            sys::close_range(control.as_raw_fd() as u32, control.as_raw_fd() as u32);
+            loop {
+                let mut status = 0;
+                // SAFETY: the status is valid for writes.
+                let pid = unsafe { libc::waitpid(-1, &raw mut status, 0) };
+                // Waiters of running jobs come here when the zygote ends; the last one ends this namespace.
+                if pid < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
+                    return Ok(());
+                }
+                if pid == python && status != 0 {
+                    return Err("the zygote failed".to_owned());
+                }
+            }
+        }
+    }
+}
+
+fn start_python(context: &Context, control: &OwnedFd) -> String {
+    let prepare = || -> Result<(), rustix::io::Errno> {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        if let Some(id) = context.host_id() {
+            let (uid, gid) = (rustix::process::Uid::from_raw(id), rustix::process::Gid::from_raw(id));
+            rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+            rustix::thread::set_thread_res_uid(uid, uid, uid)?;
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        }
+        rustix::thread::set_no_new_privs(true)
+    };
+    if let Err(e) = prepare() {
+        return e.to_string();
+    }
+    sys::reset_signals();
+    if sys::duplicate_onto(control.as_fd(), 0).is_err() || sys::close_on_exec_from(3).is_err() {
+        return "cannot set the descriptors".to_owned();
+    }
+    let python = &context.config.environment.python;
+    let mut argv = vec![
+        python.to_string_lossy().into_owned(),
+        "-B".to_owned(),
+        "-s".to_owned(),
+        SCRIPT_PATH.to_owned(),
+    ];
+    argv.extend(context.config.preload.iter().flatten().cloned());
+    let fixed = ["PATH=/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", "PYTHONHASHSEED=0"]
+        .into_iter()
+        .map(str::to_owned);
+    // Numeric libraries read these when they load, which for a warm child is here.
+    let threads = thread_environment(0).map(|(name, value)| format!("{name}={value}"));
+    let env: Vec<String> = fixed.chain(threads).collect();
+    sys::execve(python, &argv, &env).to_string()
+}

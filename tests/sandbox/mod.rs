@@ -1,0 +1,5 @@
+//! The sandbox back ends against real programs: the shared ones and hostile ones.
+
+mod basics;
+mod programs;
+mod support;
