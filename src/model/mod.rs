@@ -4,12 +4,14 @@
 //! fenced Python program, whatever stands behind it: a language model, a recording, or a search over a grammar.
 
 mod error;
+mod evolver;
 mod generator;
 mod registry;
 mod replay;
 mod request;
 
 pub use error::ModelError;
+pub use evolver::Evolver;
 pub use generator::{Generator, ModelInfo, TokenPrice};
 pub use registry::ModelRegistry;
 pub use replay::{RecordedGenerations, Replay};
