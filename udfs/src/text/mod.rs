@@ -1,0 +1,20 @@
+//! Texts of models and logs of programs.
+
+mod clear_log;
+mod extract_code;
+mod fence;
+mod lines;
+mod plan;
+mod sanitize;
+mod thinking;
+mod truncate;
+pub mod udf;
+mod validation_score;
+
+pub use clear_log::clear_log;
+pub use extract_code::{ExtractedCode, extract_code};
+pub use plan::plan_text;
+pub use sanitize::sanitize_output;
+pub use thinking::strip_thinking;
+pub use truncate::truncate_middle;
+pub use validation_score::final_validation_score;

@@ -1,0 +1,287 @@
+//! SQL functions for utilities: window functions over the whole partition, and `novelty`.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Float64Array};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::cast::{as_float64_array, as_string_view_array};
+use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::logical_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldArgs};
+use datafusion::logical_expr::{Documentation, LimitEffect, PartitionEvaluator, Signature, WindowUDF, WindowUDFImpl};
+use datafusion::physical_plan::PhysicalExpr;
+use datafusion_macros::user_doc;
+
+use super::normalize::DEFAULT_HYBRID_WEIGHT;
+use super::{DeltaMode, UnknownDeltaMode};
+use crate::Function;
+use crate::scalar::{exact, scalar, scalar_function, with_optional};
+
+/// Functions of this family.
+pub fn functions() -> Vec<Function> {
+    vec![
+        window(MinmaxNorm::default()),
+        window(RankNorm::default()),
+        window(HybridNorm::default()),
+        window(PositiveDeltaNorm::default()),
+        window(Softmax::default()),
+        scalar(Novelty::default()),
+    ]
+}
+
+fn window(function: impl WindowUDFImpl + 'static) -> Function {
+    Function::Window(Arc::new(WindowUDF::new_from_impl(function)))
+}
+
+/// Maps the argument columns of a whole partition to one value a row.
+type PartitionKernel = fn(&[ArrayRef]) -> Result<Float64Array>;
+
+/// Evaluates a partition at once; window frames have no effect.
+#[derive(Debug)]
+struct WholePartition(PartitionKernel);
+
+impl PartitionEvaluator for WholePartition {
+    fn evaluate_all(&mut self, values: &[ArrayRef], _num_rows: usize) -> Result<ArrayRef> {
+        Ok(Arc::new((self.0)(values)?))
+    }
+}
+
+/// Implements a window function over the whole partition: the struct needs a `signature` field and a `doc` function.
+macro_rules! window_function {
+    ($type:ident, $name:literal, $signature:expr, $kernel:expr) => {
+        impl Default for $type {
+            fn default() -> Self {
+                Self {
+                    signature: $signature,
+                }
+            }
+        }
+
+        impl WindowUDFImpl for $type {
+            fn name(&self) -> &str {
+                $name
+            }
+
+            fn signature(&self) -> &Signature {
+                &self.signature
+            }
+
+            fn partition_evaluator(&self, _: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
+                Ok(Box::new(WholePartition($kernel)))
+            }
+
+            fn field(&self, arguments: WindowUDFFieldArgs) -> Result<FieldRef> {
+                Ok(Arc::new(Field::new(arguments.name(), DataType::Float64, true)))
+            }
+
+            fn documentation(&self) -> Option<&Documentation> {
+                self.doc()
+            }
+
+            fn limit_effect(&self, _: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
+                LimitEffect::Unknown
+            }
+        }
+    };
+}
+
+/// `minmax_norm(x)`.
+#[user_doc(
+    doc_section(label = "Utility"),
+    description = "`(x - min) / (max - min)` over the partition; 0.5 for all when the valid values are equal. NULL and values that are not finite get NULL and do not change the others.",
+    syntax_example = "minmax_norm(x) OVER (PARTITION BY ...)",
+    sql_example = "SELECT minmax_norm(x) OVER () FROM (VALUES (1.0), (2.0), (3.0)) AS t(x); -- 0, 0.5, 1",
+    argument(
+        name = "x",
+        description = "Value; higher is better. Use `signed_score` where lower is better."
+    )
+)]
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct MinmaxNorm {
+    signature: Signature,
+}
+
+window_function!(
+    MinmaxNorm,
+    "minmax_norm",
+    exact(&[("x", DataType::Float64)]),
+    |columns| Ok(super::minmax_norm(as_float64_array(&columns[0])?))
+);
+
+/// `rank_norm(x)`.
+#[user_doc(
+    doc_section(label = "Utility"),
+    description = "Rank over the partition scaled to 0..1: the highest value gets 1, the lowest 0, equal values their mean rank, a single valid value 0.5. NULL and values that are not finite get NULL and do not change the others.",
+    syntax_example = "rank_norm(x) OVER (PARTITION BY ...)",
+    sql_example = "SELECT rank_norm(x) OVER () FROM (VALUES (1.0), (9.0), (9.0)) AS t(x); -- 0, 0.75, 0.75",
+    argument(name = "x", description = "Value; higher is better.")
+)]
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct RankNorm {
+    signature: Signature,
+}
+
+window_function!(RankNorm, "rank_norm", exact(&[("x", DataType::Float64)]), |columns| Ok(
+    super::rank_norm(as_float64_array(&columns[0])?)
+));
+
+/// `hybrid_norm(x[, w])`.
+#[user_doc(
+    doc_section(label = "Utility"),
+    description = "`w * minmax_norm(x) + (1 - w) * rank_norm(x)` over the partition.",
+    syntax_example = "hybrid_norm(x[, w]) OVER (PARTITION BY ...)",
+    sql_example = "SELECT hybrid_norm(x, 0.5) OVER () FROM (VALUES (1.0), (2.0), (9.0)) AS t(x); -- 0, 0.3125, 1",
+    argument(name = "x", description = "Value; higher is better."),
+    argument(
+        name = "w",
+        description = "Weight of the min-max part, clipped to 0..1; 0.5 when left out or not a number."
+    )
+)]
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct HybridNorm {
+    signature: Signature,
+}
+
+window_function!(
+    HybridNorm,
+    "hybrid_norm",
+    with_optional(&[("x", DataType::Float64), ("w", DataType::Float64)], 1),
+    |columns| {
+        let values = as_float64_array(&columns[0])?;
+        Ok(super::hybrid_norm(values, &weights(columns, 1)?))
+    }
+);
+
+/// `positive_delta_norm(x[, mode[, w]])`.
+#[user_doc(
+    doc_section(label = "Utility"),
+    description = "Gains over the partition scaled to 0..1. What is not above zero gets 0. Mode `minmax` divides by the largest gain, `rank` ranks all values with losses and zeros as equals, `hybrid` is `w * minmax + (1 - w) * rank`. NULL and values that are not finite get NULL and do not change the others.",
+    syntax_example = "positive_delta_norm(x[, mode[, w]]) OVER (PARTITION BY ...)",
+    sql_example = "SELECT positive_delta_norm(x, 'minmax') OVER () FROM (VALUES (-1.0), (1.0), (2.0)) AS t(x); -- 0, 0.5, 1",
+    argument(name = "x", description = "Gain over the parent; higher is better."),
+    argument(
+        name = "mode",
+        description = "`minmax` (default), `rank` or `hybrid`; the same for the whole partition."
+    ),
+    argument(
+        name = "w",
+        description = "Weight of the min-max part in mode `hybrid`, clipped to 0..1; 0.5 when left out or not a number."
+    )
+)]
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct PositiveDeltaNorm {
+    signature: Signature,
+}
+
+window_function!(
+    PositiveDeltaNorm,
+    "positive_delta_norm",
+    with_optional(
+        &[
+            ("x", DataType::Float64),
+            ("mode", DataType::Utf8View),
+            ("w", DataType::Float64)
+        ],
+        1
+    ),
+    positive_delta_norm
+);
+
+fn positive_delta_norm(columns: &[ArrayRef]) -> Result<Float64Array> {
+    let deltas = as_float64_array(&columns[0])?;
+    let mode = match columns.get(1) {
+        Some(column) => {
+            let modes = as_string_view_array(column)?;
+            let Some(name) = same_for_all(modes.iter(), "positive_delta_norm", "mode")? else {
+                return Ok(Float64Array::new_null(deltas.len()));
+            };
+            name.parse()
+                .map_err(|error: UnknownDeltaMode| DataFusionError::Execution(error.to_string()))?
+        }
+        None => DeltaMode::Minmax,
+    };
+    Ok(super::positive_delta_norm(deltas, mode, &weights(columns, 2)?))
+}
+
+/// `softmax(x, temperature)`.
+#[user_doc(
+    doc_section(label = "Utility"),
+    description = "Probability `exp(x / temperature)` divided by its sum over the partition. At temperature 0 the choice is greedy: the highest value gets 1, equal ones share it. NULL and values that are not finite get NULL and do not change the others.",
+    syntax_example = "softmax(x, temperature) OVER (PARTITION BY ...)",
+    sql_example = "SELECT softmax(x, 0) OVER () FROM (VALUES (1.0), (2.0), (2.0)) AS t(x); -- 0, 0.5, 0.5",
+    argument(name = "x", description = "Utility; higher is better."),
+    argument(
+        name = "temperature",
+        description = "Finite and not below 0; the same for the whole partition."
+    )
+)]
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Softmax {
+    signature: Signature,
+}
+
+window_function!(
+    Softmax,
+    "softmax",
+    exact(&[("x", DataType::Float64), ("temperature", DataType::Float64)]),
+    softmax
+);
+
+fn softmax(columns: &[ArrayRef]) -> Result<Float64Array> {
+    let values = as_float64_array(&columns[0])?;
+    match same_for_all(as_float64_array(&columns[1])?.iter(), "softmax", "temperature")? {
+        Some(temperature) if temperature.is_finite() && temperature >= 0.0 => Ok(super::softmax(values, temperature)),
+        Some(temperature) => exec_err!("softmax: temperature is {temperature}; it must be finite and not below 0"),
+        None => Ok(Float64Array::new_null(values.len())),
+    }
+}
+
+/// The value of a parameter that must not change within a partition.
+fn same_for_all<T: PartialEq>(
+    mut values: impl Iterator<Item = Option<T>>,
+    function: &str,
+    parameter: &str,
+) -> Result<Option<T>> {
+    let Some(first) = values.next() else { return Ok(None) };
+    if values.any(|value| value != first) {
+        return exec_err!("{function}: {parameter} differs within a partition; it must be the same for all its rows");
+    }
+    Ok(first)
+}
+
+/// Weights from an optional column.
+fn weights(columns: &[ArrayRef], index: usize) -> Result<Float64Array> {
+    match columns.get(index) {
+        Some(column) => Ok(as_float64_array(column)?.clone()),
+        None => Ok(Float64Array::from_value(
+            DEFAULT_HYBRID_WEIGHT,
+            columns.first().map_or(0, |column| column.len()),
+        )),
+    }
+}
+
+/// `novelty(count)`.
+#[user_doc(
+    doc_section(label = "Utility"),
+    description = "`1 / sqrt(1 + count)`: 1 for a method family that was not seen before, less the more often it was. NULL for a count below zero.",
+    syntax_example = "novelty(count)",
+    sql_example = "SELECT novelty(3); -- 0.5",
+    argument(name = "count", description = "Earlier programs of the same family.")
+)]
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Novelty {
+    signature: Signature,
+}
+
+scalar_function!(
+    Novelty,
+    "novelty",
+    exact(&[("count", DataType::Float64)]),
+    DataType::Float64,
+    |columns: &[ArrayRef]| {
+        let counts = as_float64_array(&columns[0])?;
+        let novelties: Float64Array = counts.iter().map(|count| super::novelty(count?)).collect();
+        Ok(Arc::new(novelties) as ArrayRef)
+    }
+);
