@@ -1,0 +1,41 @@
+# One build folder and one profile for everything, so that `make quickstart` and `make test` share their work.
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/clade/target
+export CLADE_PYTHON_ENV ?= $(CURDIR)/.venv
+export CLADE_TEST_PYTHON_ENV ?= $(CURDIR)/.venv-test
+export CLADE_PYTHON ?= $(CLADE_PYTHON_ENV)/bin/python
+export CLADE_TEST_PYTHON ?= $(CLADE_TEST_PYTHON_ENV)/bin/python
+
+CARGO ?= cargo
+CLADE := $(CARGO_TARGET_DIR)/debug/clade
+
+.PHONY: help quickstart build test fmt fmt-check lint docs clean
+
+help: ## Show the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+quickstart: build ## Set up, build, and run a first search on an example task
+	$(CLADE) quickstart
+
+build: ## Set up Python and the example tasks, build the binary
+	@scripts/setup.sh >/dev/null
+	$(CARGO) build --locked
+
+test: ## Run all tests
+	@scripts/setup.sh --tests >/dev/null
+	$(CARGO) test --locked --workspace
+
+fmt: ## Format the code
+	$(CARGO) fmt --all
+
+fmt-check: ## Check the format
+	$(CARGO) fmt --all --check
+
+lint: ## Run clippy; warnings are errors
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+docs: ## Build the API documentation, and the book where mdbook is installed
+	$(CARGO) doc --locked --workspace --no-deps
+	@if command -v mdbook >/dev/null; then mdbook build docs; else echo "mdbook is not installed: the book was not built"; fi
+
+clean: ## Remove the Python environments and the built example tasks (the build folder stays: cargo clean)
+	rm -rf .venv .venv-test examples/tasks/breast-cancer examples/tasks/diabetes-progression examples/tasks/handwritten-digits
