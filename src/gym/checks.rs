@@ -43,17 +43,29 @@ pub struct Check {
 impl Check {
     /// A check that found nothing wrong.
     pub fn passed(id: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { id: id.into(), status: CheckStatus::Passed, detail: detail.into() }
+        Self {
+            id: id.into(),
+            status: CheckStatus::Passed,
+            detail: detail.into(),
+        }
     }
 
     /// A check that found something worth knowing.
     pub fn warning(id: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { id: id.into(), status: CheckStatus::Warning, detail: detail.into() }
+        Self {
+            id: id.into(),
+            status: CheckStatus::Warning,
+            detail: detail.into(),
+        }
     }
 
     /// A check that found a fault.
     pub fn failed(id: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { id: id.into(), status: CheckStatus::Failed, detail: detail.into() }
+        Self {
+            id: id.into(),
+            status: CheckStatus::Failed,
+            detail: detail.into(),
+        }
     }
 }
 
@@ -88,9 +100,18 @@ impl Tables {
     pub fn read(root: &Path) -> Result<Self, GymError> {
         let table = |path: &str| {
             let path = root.join(path);
-            if path.is_file() { Table::read(&path).map(Some) } else { Ok(None) }
+            if path.is_file() {
+                Table::read(&path).map(Some)
+            } else {
+                Ok(None)
+            }
         };
-        Ok(Self { train: table(TRAIN)?, test: table(TEST)?, sample: table(SAMPLE)?, answer: table(ANSWER)? })
+        Ok(Self {
+            train: table(TRAIN)?,
+            test: table(TEST)?,
+            sample: table(SAMPLE)?,
+            answer: table(ANSWER)?,
+        })
     }
 
     fn named(&self) -> [(&'static str, Option<&Table>); 4] {
@@ -106,10 +127,15 @@ impl Tables {
 /// Faults of a package's files and tables, in the order of the files. An empty list means that all checks passed.
 pub fn check_tables(root: &Path, tables: &Tables) -> Vec<Check> {
     let mut faults = Vec::new();
-    let missing: Vec<&str> =
-        [DESCRIPTION, SAMPLE, ANSWER, METRIC].into_iter().filter(|p| !root.join(p).is_file()).collect();
+    let missing: Vec<&str> = [DESCRIPTION, SAMPLE, ANSWER, METRIC]
+        .into_iter()
+        .filter(|p| !root.join(p).is_file())
+        .collect();
     if !missing.is_empty() {
-        faults.push(Check::failed("missing_required_files", format!("the package lacks {}", missing.join(", "))));
+        faults.push(Check::failed(
+            "missing_required_files",
+            format!("the package lacks {}", missing.join(", ")),
+        ));
     }
     for (name, table) in tables.named() {
         check_table(name, table, &mut faults);
@@ -130,16 +156,27 @@ fn check_table(name: &str, table: Option<&Table>, faults: &mut Vec<Check>) {
         return;
     };
     if !table.has_header() {
-        faults.push(Check::failed(id("missing_header"), format!("{name} has no header line")));
+        faults.push(Check::failed(
+            id("missing_header"),
+            format!("{name} has no header line"),
+        ));
         return;
     }
     if table.is_empty() {
         faults.push(Check::failed(id("empty"), format!("{name} has a header but no rows")));
     }
     let mut seen = HashSet::new();
-    let double: Vec<&str> = table.columns().iter().filter(|c| !seen.insert(*c)).map(String::as_str).collect();
+    let double: Vec<&str> = table
+        .columns()
+        .iter()
+        .filter(|c| !seen.insert(*c))
+        .map(String::as_str)
+        .collect();
     if !double.is_empty() {
-        faults.push(Check::failed(id("duplicate_columns"), format!("{name} repeats the columns {}", double.join(", "))));
+        faults.push(Check::failed(
+            id("duplicate_columns"),
+            format!("{name} repeats the columns {}", double.join(", ")),
+        ));
     }
     let width = table.columns().len();
     let mut uneven = (0..table.len()).filter(|row| table.width(*row) != width);
@@ -168,7 +205,11 @@ fn check_rows_and_identifiers(test: &Table, sample: &Table, answer: &Table, faul
     }
     let id = identifier(sample, test);
     if let Some(id) = &id {
-        let ids = |table: &Table| table.position(id).map(|c| table.column(c).into_iter().map(|v| v.into_owned()).collect::<Vec<_>>());
+        let ids = |table: &Table| {
+            table
+                .position(id)
+                .map(|c| table.column(c).into_iter().map(|v| v.into_owned()).collect::<Vec<_>>())
+        };
         let (in_sample, in_test) = (ids(sample), ids(test));
         let repeated = |ids: &Option<Vec<String>>| {
             let ids = ids.as_deref().unwrap_or_default();
@@ -217,7 +258,11 @@ pub fn find_leak(root: &Path, public: &BTreeMap<String, String>, tables: &Tables
         columns
             .targets
             .iter()
-            .map(|c| table.position(c).map(|p| table.column(p).into_iter().map(|v| v.into_owned()).collect()))
+            .map(|c| {
+                table
+                    .position(c)
+                    .map(|p| table.column(p).into_iter().map(|v| v.into_owned()).collect())
+            })
             .collect()
     };
     let truth = values(answer)?;
@@ -226,18 +271,25 @@ pub fn find_leak(root: &Path, public: &BTreeMap<String, String>, tables: &Tables
         return Some("sample_submission.csv holds the test answers".to_owned());
     }
     let id = columns.id.as_ref()?;
-    let answer_ids: HashSet<String> =
-        answer.column(answer.position(id)?).into_iter().map(|v| v.into_owned()).collect();
+    let answer_ids: HashSet<String> = answer
+        .column(answer.position(id)?)
+        .into_iter()
+        .map(|v| v.into_owned())
+        .collect();
     for path in public.keys() {
         if [TRAIN, TEST, SAMPLE].contains(&path.as_str()) || !is_table_path(path) {
             continue;
         }
-        let Ok(table) = Table::read(&root.join(path)) else { continue };
+        let Ok(table) = Table::read(&root.join(path)) else {
+            continue;
+        };
         let Some(key) = table.position(id) else { continue };
         let shown: Vec<usize> = columns.targets.iter().filter_map(|t| table.position(t)).collect();
         let leaks = (0..table.len()).any(|row| {
             table.value(row, key).is_some_and(|v| answer_ids.contains(v.as_ref()))
-                && shown.iter().any(|c| table.value(row, *c).is_some_and(|v| !v.is_empty()))
+                && shown
+                    .iter()
+                    .any(|c| table.value(row, *c).is_some_and(|v| !v.is_empty()))
         });
         if leaks {
             return Some(format!("{path} holds target columns for test rows"));
@@ -277,20 +329,37 @@ impl RawUsage {
     pub fn find(root: &Path, tables: &Tables) -> Result<Option<Self>, GymError> {
         let raw = |name: &str| {
             let path = root.join("raw").join(name);
-            if path.is_file() { Table::read(&path).map(Some) } else { Ok(None) }
+            if path.is_file() {
+                Table::read(&path).map(Some)
+            } else {
+                Ok(None)
+            }
         };
-        let (Some(train), Some(test)) = (&tables.train, &tables.test) else { return Ok(None) };
-        let Some(raw_train) = raw("train.csv")? else { return Ok(None) };
+        let (Some(train), Some(test)) = (&tables.train, &tables.test) else {
+            return Ok(None);
+        };
+        let Some(raw_train) = raw("train.csv")? else {
+            return Ok(None);
+        };
         let raw_test = raw("test.csv")?;
         let target_columns = match &tables.sample {
             Some(sample) => {
                 let id = identifier(sample, test);
-                sample.columns().iter().filter(|c| id.as_ref() != Some(c)).cloned().collect()
+                sample
+                    .columns()
+                    .iter()
+                    .filter(|c| id.as_ref() != Some(c))
+                    .cloned()
+                    .collect()
             }
             None => Vec::new(),
         };
         let held = |table: &Table| -> Vec<String> {
-            target_columns.iter().filter(|c| table.position(c).is_some()).cloned().collect()
+            target_columns
+                .iter()
+                .filter(|c| table.position(c).is_some())
+                .cloned()
+                .collect()
         };
         let processed_rows = train.len() + test.len();
         let ratio = processed_rows as f64 / raw_train.len() as f64;
@@ -310,7 +379,10 @@ impl RawUsage {
         let share = self.utilization.map_or_else(String::new, |u| format!(", {u} of them"));
         Check::passed(
             "raw_usage",
-            format!("raw/train.csv has {} rows; train.csv and test.csv have {} together{share}", self.raw_train_rows, self.processed_rows),
+            format!(
+                "raw/train.csv has {} rows; train.csv and test.csv have {} together{share}",
+                self.raw_train_rows, self.processed_rows
+            ),
         )
     }
 }
@@ -365,22 +437,54 @@ mod tests {
                     assert!(expected.is_null(), "{name} {file}");
                     continue;
                 };
-                assert_eq!(table.len() as u64, expected["row_count"].as_u64().unwrap(), "{name} {file}");
+                assert_eq!(
+                    table.len() as u64,
+                    expected["row_count"].as_u64().unwrap(),
+                    "{name} {file}"
+                );
                 assert_eq!(serde_json::json!(table.columns()), expected["columns"], "{name} {file}");
                 let width = table.columns().len();
                 let uneven = (0..table.len()).filter(|r| table.width(*r) != width).count();
-                assert_eq!(uneven as u64, expected["row_width_errors"].as_u64().unwrap(), "{name} {file}");
+                assert_eq!(
+                    uneven as u64,
+                    expected["row_width_errors"].as_u64().unwrap(),
+                    "{name} {file}"
+                );
             }
             let expected = &case["expected"]["raw_usage"];
             let usage = RawUsage::find(dir.path(), &tables).unwrap();
             assert_eq!(usage.is_some(), expected["status"] == "available", "{name}");
             let Some(usage) = usage else { continue };
-            assert_eq!(serde_json::json!(usage.target_columns), expected["target_columns"], "{name}");
-            assert_eq!(serde_json::json!(usage.raw_train_target_columns), expected["raw_train_target_columns"], "{name}");
-            assert_eq!(usage.raw_train_rows as u64, expected["raw_train_rows"].as_u64().unwrap(), "{name}");
-            assert_eq!(usage.processed_rows as u64, expected["processed_train_plus_test_rows"].as_u64().unwrap(), "{name}");
-            assert_eq!(usage.utilization, expected["labeled_row_utilization_ratio"].as_f64(), "{name}");
-            let role = if usage.raw_test_unlabelled { "unlabeled_original_test_intentionally_excluded" } else { "not_determined" };
+            assert_eq!(
+                serde_json::json!(usage.target_columns),
+                expected["target_columns"],
+                "{name}"
+            );
+            assert_eq!(
+                serde_json::json!(usage.raw_train_target_columns),
+                expected["raw_train_target_columns"],
+                "{name}"
+            );
+            assert_eq!(
+                usage.raw_train_rows as u64,
+                expected["raw_train_rows"].as_u64().unwrap(),
+                "{name}"
+            );
+            assert_eq!(
+                usage.processed_rows as u64,
+                expected["processed_train_plus_test_rows"].as_u64().unwrap(),
+                "{name}"
+            );
+            assert_eq!(
+                usage.utilization,
+                expected["labeled_row_utilization_ratio"].as_f64(),
+                "{name}"
+            );
+            let role = if usage.raw_test_unlabelled {
+                "unlabeled_original_test_intentionally_excluded"
+            } else {
+                "not_determined"
+            };
             assert_eq!(role, expected["raw_test_role"].as_str().unwrap(), "{name}");
         }
     }

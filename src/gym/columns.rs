@@ -18,9 +18,18 @@ impl Columns {
     pub fn find(sample: &Table, test: &Table, answers: &Table) -> Self {
         let id = identifier(sample, test);
         let others = |table: &Table| {
-            table.columns().iter().filter(|c| id.as_ref() != Some(c)).cloned().collect::<Vec<_>>()
+            table
+                .columns()
+                .iter()
+                .filter(|c| id.as_ref() != Some(c))
+                .cloned()
+                .collect::<Vec<_>>()
         };
-        Self { predicted: others(sample), targets: others(answers), id }
+        Self {
+            predicted: others(sample),
+            targets: others(answers),
+            id,
+        }
     }
 }
 
@@ -31,12 +40,17 @@ pub fn is_identifier_name(name: &str) -> bool {
     name.eq_ignore_ascii_case("id")
         || name.eq_ignore_ascii_case("index")
         || ["Id", "ID"].iter().any(|end| name.ends_with(end))
-        || name.len() > 3 && ["_id", " id", "-id"].iter().any(|end| name.to_ascii_lowercase().ends_with(end))
+        || name.len() > 3
+            && ["_id", " id", "-id"]
+                .iter()
+                .any(|end| name.to_ascii_lowercase().ends_with(end))
 }
 
 /// Whether a name says that a column holds a date or time that may identify a row.
 fn is_date_name(name: &str) -> bool {
-    ["date", "datetime", "time", "timestamp"].iter().any(|n| name.trim().eq_ignore_ascii_case(n))
+    ["date", "datetime", "time", "timestamp"]
+        .iter()
+        .any(|n| name.trim().eq_ignore_ascii_case(n))
 }
 
 /// The identifier of a submission: its first column when that is also a column of the test table, else the first column whose name says so.
@@ -68,7 +82,17 @@ mod tests {
 
     #[test]
     fn names_of_identifiers() {
-        for name in ["id", "Id", "ID", "index", "user_id", "userId", "PassengerID", "loan id", "image_Id"] {
+        for name in [
+            "id",
+            "Id",
+            "ID",
+            "index",
+            "user_id",
+            "userId",
+            "PassengerID",
+            "loan id",
+            "image_Id",
+        ] {
             assert!(is_identifier_name(name), "{name}");
         }
         for name in ["paid", "valid", "covid", "target", "match", "idea", ""] {
@@ -78,7 +102,10 @@ mod tests {
 
     #[test]
     fn the_first_shared_column_identifies() {
-        assert_eq!(identifier(&table("match,home,draw"), &table("match,team")), Some("match".into()));
+        assert_eq!(
+            identifier(&table("match,home,draw"), &table("match,team")),
+            Some("match".into())
+        );
         assert_eq!(identifier(&table("date,births"), &table("date")), Some("date".into()));
         assert_eq!(identifier(&table("paid,rate"), &table("x,y")), None);
         assert_eq!(identifier(&table("id"), &table("id,x")), None);

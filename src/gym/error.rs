@@ -85,23 +85,41 @@ impl GymError {
     }
 
     pub(crate) fn package(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
-        Self::Package { path: path.into(), message: message.into() }
+        Self::Package {
+            path: path.into(),
+            message: message.into(),
+        }
     }
 
     pub(crate) fn table(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
-        Self::Table { path: path.into(), message: message.into() }
+        Self::Table {
+            path: path.into(),
+            message: message.into(),
+        }
     }
 }
 
 /// Adds the action and the path to an I/O error.
 pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> GymError {
-    move |source| GymError::Io { action, path: path.to_owned(), source }
+    move |source| GymError::Io {
+        action,
+        path: path.to_owned(),
+        source,
+    }
 }
 
 fn count(n: usize) -> String {
-    if n == 1 { "1 check".to_owned() } else { format!("{n} checks") }
+    if n == 1 {
+        "1 check".to_owned()
+    } else {
+        format!("{n} checks")
+    }
 }
 
 fn list(failed: &[Check]) -> String {
-    failed.iter().map(|c| format!("{} ({})", c.id, c.detail)).collect::<Vec<_>>().join("; ")
+    failed
+        .iter()
+        .map(|c| format!("{} ({})", c.id, c.detail))
+        .collect::<Vec<_>>()
+        .join("; ")
 }

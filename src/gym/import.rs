@@ -49,18 +49,33 @@ struct Scale {
 
 /// Imports the package in a folder into the store's folder `tasks/<task_id>/<hash>`.
 pub async fn import_package(
-    path: &Path, store_dir: &Path, import: &Import, cancel: &CancellationToken,
+    path: &Path,
+    store_dir: &Path,
+    import: &Import,
+    cancel: &CancellationToken,
 ) -> Result<ImportedTask, GymError> {
     let (from, tasks_dir) = (path.to_owned(), store_dir.join("tasks"));
     let mut staged = blocking(move || Staged::new(&from, &tasks_dir)).await?;
     let direction = score_sample(&mut staged, import, cancel).await?;
     if !import.force && !staged.failed().is_empty() {
-        return Err(GymError::Refused { task_id: staged.task_id.clone(), failed: staged.failed() });
+        return Err(GymError::Refused {
+            task_id: staged.task_id.clone(),
+            failed: staged.failed(),
+        });
     }
-    let higher_is_better = direction.map_err(|detail| GymError::NoDirection { task_id: staged.task_id.clone(), detail })?;
+    let higher_is_better = direction.map_err(|detail| GymError::NoDirection {
+        task_id: staged.task_id.clone(),
+        detail,
+    })?;
     let facts = metric_facts(&staged.metric_py, &staged.description);
-    let bounds = (staged.manifest.theoretical_min.or(facts.min), staged.manifest.theoretical_max.or(facts.max));
-    let scale = Scale { higher_is_better, bounds };
+    let bounds = (
+        staged.manifest.theoretical_min.or(facts.min),
+        staged.manifest.theoretical_max.or(facts.max),
+    );
+    let scale = Scale {
+        higher_is_better,
+        bounds,
+    };
     let (mut staged, validation) = make_validation(staged, import, &scale, cancel).await?;
     let (kind, note, split) = match validation {
         Validation::Derived(split) => ("split", None, Some(split)),
@@ -72,17 +87,32 @@ pub async fn import_package(
         (None, Some(split)) => Check::passed("validation_split", describe(split)),
         (None, None) => Check::passed("validation_split", "none"),
     });
-    let metric = staged.manifest.metric.clone().or(facts.name).unwrap_or_else(|| "unknown".to_owned());
+    let metric = staged
+        .manifest
+        .metric
+        .clone()
+        .or(facts.name)
+        .unwrap_or_else(|| "unknown".to_owned());
     let by_time = split.as_ref().is_some_and(|s| s.by_time);
     let ranked = split.as_ref().is_some_and(|s| s.how.contains("held back"));
     let (tables, columns) = (&staged.tables, &staged.columns);
-    let task_type = staged.manifest.task_type.unwrap_or_else(|| task_type(Some(&metric), tables, columns, by_time, ranked));
-    let modality = staged.manifest.modality.unwrap_or_else(|| modality(&staged.public_files(), tables, columns, task_type));
+    let task_type = staged
+        .manifest
+        .task_type
+        .unwrap_or_else(|| task_type(Some(&metric), tables, columns, by_time, ranked));
+    let modality = staged
+        .manifest
+        .modality
+        .unwrap_or_else(|| modality(&staged.public_files(), tables, columns, task_type));
     let rows = |table: &Option<Table>| table.as_ref().map(|t| t.len() as i64);
     let package_path = format!("tasks/{}/{}", staged.task_id, &staged.hash[..12]);
     let task = TaskRow {
         task_id: staged.task_id.clone(),
-        title: staged.manifest.title.clone().unwrap_or_else(|| title(&staged.description, &staged.task_id)),
+        title: staged
+            .manifest
+            .title
+            .clone()
+            .unwrap_or_else(|| title(&staged.description, &staged.task_id)),
         description: staged.description.clone(),
         modality: modality.as_str().to_owned(),
         task_type: task_type.as_str().to_owned(),
@@ -109,7 +139,10 @@ pub async fn import_package(
 }
 
 fn describe(split: &Split) -> String {
-    let mut text = format!("{}; {} rows for training, {} held out", split.how, split.train_rows, split.test_rows);
+    let mut text = format!(
+        "{}; {} rows for training, {} held out",
+        split.how, split.train_rows, split.test_rows
+    );
     for note in &split.notes {
         text.push_str("; ");
         text.push_str(note);
@@ -138,7 +171,10 @@ fn rows_of(staged: &mut Staged, task: TaskRow, split: Option<&Split>, now: DateT
         at: now,
     };
     let bytes: u64 = staged.files.iter().map(|f| f.bytes).sum();
-    let mut events = vec![event("imported", format!("{} files, {bytes} bytes, from {}", staged.files.len(), task.source))];
+    let mut events = vec![event(
+        "imported",
+        format!("{} files, {bytes} bytes, from {}", staged.files.len(), task.source),
+    )];
     events.extend(split.map(|s| event("split_derived", describe(s))));
     let files = staged
         .files
@@ -163,18 +199,29 @@ fn rows_of(staged: &mut Staged, task: TaskRow, split: Option<&Split>, now: DateT
             detail: c.detail.clone(),
         })
         .collect();
-    ImportedTask { task, files, leaderboard, checks, events }
+    ImportedTask {
+        task,
+        files,
+        leaderboard,
+        checks,
+        events,
+    }
 }
 
 /// Scores the sample submission on the real answers and records the check. Gives the metric's direction, or what was said instead of it.
 async fn score_sample(
-    staged: &mut Staged, import: &Import, cancel: &CancellationToken,
+    staged: &mut Staged,
+    import: &Import,
+    cancel: &CancellationToken,
 ) -> Result<Result<bool, Option<String>>, GymError> {
     const FAILED: &str = "metric_execution_failed";
     let root = staged.dir.path().to_owned();
     let truth = root.join(ANSWER);
     if ![SAMPLE, ANSWER, METRIC].iter().all(|p| root.join(p).is_file()) {
-        staged.checks.push(Check::failed(FAILED, "the metric was not run, because files are missing"));
+        staged.checks.push(Check::failed(
+            FAILED,
+            "the metric was not run, because files are missing",
+        ));
         return Ok(Err(None));
     }
     let answers = answer_files(&root.join("data/private"), &truth)?;
@@ -187,7 +234,12 @@ async fn score_sample(
 }
 
 async fn evaluate(
-    root: &Path, answers: Vec<std::path::PathBuf>, submission: &Path, import: &Import, cancel: &CancellationToken, task_id: &str,
+    root: &Path,
+    answers: Vec<std::path::PathBuf>,
+    submission: &Path,
+    import: &Import,
+    cancel: &CancellationToken,
+    task_id: &str,
 ) -> Result<Evaluation, GymError> {
     let spec = EvaluationSpec {
         metric_py: root.join(METRIC),
@@ -197,19 +249,28 @@ async fn evaluate(
         warm: false,
     };
     let evaluation = import.evaluator.evaluate(spec, cancel).await;
-    evaluation.map_err(|source| GymError::Sandbox { task_id: task_id.to_owned(), source })
+    evaluation.map_err(|source| GymError::Sandbox {
+        task_id: task_id.to_owned(),
+        source,
+    })
 }
 
 fn score_of(evaluation: &Evaluation) -> Result<f64, String> {
     match evaluation.score {
         Some(score) if evaluation.valid && evaluation.state == ResultState::Success && score.is_finite() => Ok(score),
-        _ => Err(evaluation.detail.clone().unwrap_or_else(|| evaluation.state.as_str().to_owned())),
+        _ => Err(evaluation
+            .detail
+            .clone()
+            .unwrap_or_else(|| evaluation.state.as_str().to_owned())),
     }
 }
 
 /// Derives and proves the validation split, else asks the package's own splitter.
 async fn make_validation(
-    staged: Staged, import: &Import, scale: &Scale, cancel: &CancellationToken,
+    staged: Staged,
+    import: &Import,
+    scale: &Scale,
+    cancel: &CancellationToken,
 ) -> Result<(Staged, Validation), GymError> {
     let (mut staged, derived) = blocking(move || {
         let out = staged.dir.path().join("validation");
@@ -241,7 +302,11 @@ async fn make_validation(
 
 fn remove_validation(staged: &Staged) -> Result<(), GymError> {
     let path = staged.dir.path().join("validation");
-    if path.exists() { std::fs::remove_dir_all(&path).map_err(io("remove", &path)) } else { Ok(()) }
+    if path.exists() {
+        std::fs::remove_dir_all(&path).map_err(io("remove", &path))
+    } else {
+        Ok(())
+    }
 }
 
 /// What a split is made from; `None` when a table is missing.
@@ -261,17 +326,32 @@ fn split_input<'a>(staged: &'a Staged, public: &'a Path, files: &'a [String]) ->
 
 /// Scores the validation's sample and its perfect submission; the inner error says why the split cannot be used.
 async fn prove(
-    staged: &mut Staged, import: &Import, scale: &Scale, cancel: &CancellationToken,
+    staged: &mut Staged,
+    import: &Import,
+    scale: &Scale,
+    cancel: &CancellationToken,
 ) -> Result<Result<(), String>, GymError> {
     let root = staged.dir.path().to_owned();
     let answer_path = root.join("validation/private/test_answer.csv");
     let sample_path = root.join("validation/public/sample_submission.csv");
     let run = async |submission: &Path| {
-        evaluate(&root, vec![answer_path.clone()], submission, import, cancel, &staged.task_id).await
+        evaluate(
+            &root,
+            vec![answer_path.clone()],
+            submission,
+            import,
+            cancel,
+            &staged.task_id,
+        )
+        .await
     };
     let sample_score = match score_of(&run(&sample_path).await?) {
         Ok(score) => score,
-        Err(reason) => return Ok(Err(format!("the metric refuses the sample submission of the derived split: {reason}"))),
+        Err(reason) => {
+            return Ok(Err(format!(
+                "the metric refuses the sample submission of the derived split: {reason}"
+            )));
+        }
     };
     let (sample, answer) = (Table::read(&sample_path)?, Table::read(&answer_path)?);
     let scratch = root.join("perfect_submission.csv");
@@ -294,7 +374,10 @@ async fn prove(
 
 /// Runs the package's own splitter in the sandbox and proves what it made.
 async fn custom(
-    staged: &mut Staged, import: &Import, scale: &Scale, cancel: &CancellationToken,
+    staged: &mut Staged,
+    import: &Import,
+    scale: &Scale,
+    cancel: &CancellationToken,
 ) -> Result<Result<Split, String>, GymError> {
     let root = staged.dir.path().to_owned();
     let (public, files) = (root.join("data/public"), staged.public_files());
@@ -312,10 +395,16 @@ async fn custom(
         warm: false,
     };
     let outcome = import.executor.run(job, cancel).await;
-    let outcome = outcome.map_err(|source| GymError::Sandbox { task_id: staged.task_id.clone(), source })?;
+    let outcome = outcome.map_err(|source| GymError::Sandbox {
+        task_id: staged.task_id.clone(),
+        source,
+    })?;
     let written = match (&outcome.state, &outcome.submission) {
         (None, Some(file)) => Ok(std::fs::read(&file.path).map_err(io("read", &file.path))?),
-        _ => Err(format!("{CUSTOM_SPLIT} failed: {}", outcome.detail.unwrap_or_else(|| "it wrote no split.json".to_owned()))),
+        _ => Err(format!(
+            "{CUSTOM_SPLIT} failed: {}",
+            outcome.detail.unwrap_or_else(|| "it wrote no split.json".to_owned())
+        )),
     };
     std::fs::remove_dir_all(&output_dir).map_err(io("remove", &output_dir))?;
     let custom = match written.and_then(|bytes| CustomSplit::parse(&bytes)) {
@@ -333,6 +422,10 @@ async fn custom(
 }
 
 /// Runs work with many file operations beside the threads that serve queries.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, GymError> + Send + 'static) -> Result<T, GymError> {
-    tokio::task::spawn_blocking(work).await.map_err(|e| GymError::Interrupted(e.to_string()))?
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, GymError> + Send + 'static,
+) -> Result<T, GymError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| GymError::Interrupted(e.to_string()))?
 }

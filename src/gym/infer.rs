@@ -66,24 +66,58 @@ const PHRASES: [(&str, &str); 40] = [
 ];
 
 /// Metrics of numbers; the other known ones are of classes.
-const REGRESSION: [&str; 11] =
-    ["rmse", "mae", "rmsle", "r2", "smape", "wape", "mape", "mse", "msle", "median_absolute_error", "mean_columnwise_rmse"];
+const REGRESSION: [&str; 11] = [
+    "rmse",
+    "mae",
+    "rmsle",
+    "r2",
+    "smape",
+    "wape",
+    "mape",
+    "mse",
+    "msle",
+    "median_absolute_error",
+    "mean_columnwise_rmse",
+];
 const CLASSES: [&str; 11] = [
-    "accuracy", "balanced_accuracy", "auc", "average_precision", "macro_f1", "f1", "mcc", "qwk", "log_loss", "binary_log_loss",
+    "accuracy",
+    "balanced_accuracy",
+    "auc",
+    "average_precision",
+    "macro_f1",
+    "f1",
+    "mcc",
+    "qwk",
+    "log_loss",
+    "binary_log_loss",
     "mean_columnwise_auc",
 ];
 
 /// Bounds of the known metrics.
 fn known_bounds(name: &str) -> (Option<f64>, Option<f64>) {
     match name {
-        "accuracy" | "balanced_accuracy" | "auc" | "average_precision" | "macro_f1" | "f1" | "map_at_k" | "mean_columnwise_auc"
+        "accuracy"
+        | "balanced_accuracy"
+        | "auc"
+        | "average_precision"
+        | "macro_f1"
+        | "f1"
+        | "map_at_k"
+        | "mean_columnwise_auc"
         | "concordance_index" => (Some(0.0), Some(1.0)),
         "mcc" | "qwk" => (Some(-1.0), Some(1.0)),
         "smape" => (Some(0.0), Some(200.0)),
         "r2" => (None, Some(1.0)),
-        "log_loss" | "binary_log_loss" | "rmse" | "mae" | "rmsle" | "wape" | "mape" | "mse" | "msle" | "mean_columnwise_rmse" => {
-            (Some(0.0), None)
-        }
+        "log_loss"
+        | "binary_log_loss"
+        | "rmse"
+        | "mae"
+        | "rmsle"
+        | "wape"
+        | "mape"
+        | "mse"
+        | "msle"
+        | "mean_columnwise_rmse" => (Some(0.0), None),
         _ => (None, None),
     }
 }
@@ -102,17 +136,33 @@ pub fn metric_facts(metric_py: &str, description: &str) -> MetricFacts {
 
 /// The metric that a literal `META = {… 'metric': {'name': …, 'lower_bound': …, 'upper_bound': …}}` declares.
 fn declared_metric(metric_py: &str) -> Option<MetricFacts> {
-    let start = metric_py.lines().scan(0, |at, line| { let here = *at; *at += line.len() + 1; Some((here, line)) })
-        .find(|(_, line)| line.starts_with("META") && line.contains('='))?.0;
+    let start = metric_py
+        .lines()
+        .scan(0, |at, line| {
+            let here = *at;
+            *at += line.len() + 1;
+            Some((here, line))
+        })
+        .find(|(_, line)| line.starts_with("META") && line.contains('='))?
+        .0;
     let block = metric_py.get(start..)?;
     let metric = &block[block.find("'metric'").or_else(|| block.find("\"metric\""))?..];
     let quoted = |key: &str| capture(metric, &format!(r#"['"]{key}['"]\s*:\s*['"]([\w@.-]+)['"]"#));
-    let number = |key: &str| capture(metric, &format!(r#"['"]{key}['"]\s*:\s*(-?[0-9.eE+-]+)"#)).and_then(|v| v.parse().ok());
-    Some(MetricFacts { name: quoted("name"), min: number("lower_bound"), max: number("upper_bound") })
+    let number =
+        |key: &str| capture(metric, &format!(r#"['"]{key}['"]\s*:\s*(-?[0-9.eE+-]+)"#)).and_then(|v| v.parse().ok());
+    Some(MetricFacts {
+        name: quoted("name"),
+        min: number("lower_bound"),
+        max: number("upper_bound"),
+    })
 }
 
 fn capture(text: &str, pattern: &str) -> Option<String> {
-    Regex::new(pattern).ok()?.captures(text)?.get(1).map(|m| m.as_str().to_owned())
+    Regex::new(pattern)
+        .ok()?
+        .captures(text)?
+        .get(1)
+        .map(|m| m.as_str().to_owned())
 }
 
 /// The metric that the evaluation part of a description names, else the whole of it.
@@ -122,7 +172,12 @@ fn described_metric(description: &str) -> Option<String> {
     part.into_iter()
         .map(|p| p.lines().take(12).collect::<Vec<_>>().join(" "))
         .chain([lower.clone()])
-        .find_map(|text| PHRASES.iter().filter_map(|(phrase, name)| Some((find_word(&text, phrase)?, std::cmp::Reverse(phrase.len()), name))).min())
+        .find_map(|text| {
+            PHRASES
+                .iter()
+                .filter_map(|(phrase, name)| Some((find_word(&text, phrase)?, std::cmp::Reverse(phrase.len()), name)))
+                .min()
+        })
         .map(|(_, _, name)| (*name).to_owned())
 }
 
@@ -139,7 +194,12 @@ fn find_word(text: &str, phrase: &str) -> Option<usize> {
 fn class_metric(metric_py: &str) -> Option<String> {
     let class = capture(metric_py, r"(?m)^class\s+(\w+)Metrics\b")?.to_lowercase();
     let flat = |name: &str| name.replace('_', "");
-    REGRESSION.iter().chain(&CLASSES).filter(|n| class.ends_with(&flat(n))).max_by_key(|n| n.len()).map(|n| (*n).to_owned())
+    REGRESSION
+        .iter()
+        .chain(&CLASSES)
+        .filter(|n| class.ends_with(&flat(n)))
+        .max_by_key(|n| n.len())
+        .map(|n| (*n).to_owned())
 }
 
 /// The first heading of a description, else its first line, else the task's id in words.
@@ -158,21 +218,32 @@ pub fn task_type(metric: Option<&str>, tables: &Tables, columns: &Columns, by_ti
     if ranked || metric.starts_with("map_at") || metric.starts_with("ndcg") {
         return TaskType::Ranking;
     }
-    let Some(train) = &tables.train else { return TaskType::Other };
+    let Some(train) = &tables.train else {
+        return TaskType::Other;
+    };
     let in_train: Vec<usize> = columns.targets.iter().filter_map(|t| train.position(t)).collect();
     if in_train.len() > 1 {
         return TaskType::MultiTarget;
     }
     let values = in_train.first().map(|c| train.column(*c));
     let classes = || {
-        let present = values.iter().flatten().filter(|v| !v.trim().is_empty()).map(|v| v.as_ref()).collect::<HashSet<_>>();
+        let present = values
+            .iter()
+            .flatten()
+            .filter(|v| !v.trim().is_empty())
+            .map(|v| v.as_ref())
+            .collect::<HashSet<_>>();
         present.len().max(columns.targets.len())
     };
     let by_class = CLASSES.contains(&metric)
         || !REGRESSION.contains(&metric) && values.as_ref().is_some_and(|v| is_categorical(v))
         || columns.targets.len() > 1;
     if by_class {
-        return if classes() == 2 { TaskType::Binary } else { TaskType::Multiclass };
+        return if classes() == 2 {
+            TaskType::Binary
+        } else {
+            TaskType::Multiclass
+        };
     }
     match (values.is_some(), by_time) {
         (true, true) => TaskType::Forecasting,
@@ -184,7 +255,13 @@ pub fn task_type(metric: Option<&str>, tables: &Tables, columns: &Columns, by_ti
 /// The kind of data, from the names of the public files and the columns of the test table.
 pub fn modality(public: &[String], tables: &Tables, columns: &Columns, task_type: TaskType) -> Modality {
     let count = |ends: &[&str]| {
-        public.iter().filter(|p| p.rsplit_once('.').is_some_and(|(_, e)| ends.contains(&e.to_ascii_lowercase().as_str()))).count()
+        public
+            .iter()
+            .filter(|p| {
+                p.rsplit_once('.')
+                    .is_some_and(|(_, e)| ends.contains(&e.to_ascii_lowercase().as_str()))
+            })
+            .count()
     };
     let (train, test) = (tables.train.as_ref(), tables.test.as_ref());
     let features: Vec<Vec<Cow<'_, str>>> = match (train, test) {
@@ -225,7 +302,12 @@ fn has_series(public: &[String]) -> bool {
 
 /// Whether a column holds sentences: mostly different values of several words.
 fn is_text(values: &[Cow<'_, str>]) -> bool {
-    let head: Vec<&str> = values.iter().map(|v| v.trim()).filter(|v| !v.is_empty()).take(500).collect();
+    let head: Vec<&str> = values
+        .iter()
+        .map(|v| v.trim())
+        .filter(|v| !v.is_empty())
+        .take(500)
+        .collect();
     let words: usize = head.iter().map(|v| v.split_whitespace().count()).sum();
     let distinct = head.iter().collect::<HashSet<_>>().len();
     head.len() >= 5 && words >= 6 * head.len() && distinct * 2 > head.len()
@@ -240,18 +322,43 @@ mod tests {
     fn metrics_are_declared_described_or_named() {
         let meta = "META = {'id_column': 'id', 'metric': {'name': 'rmsle', 'direction': 'minimize', 'lower_bound': 0.0, 'upper_bound': None}}\n";
         let facts = metric_facts(meta, "scored by accuracy");
-        assert_eq!(facts, MetricFacts { name: Some("rmsle".into()), min: Some(0.0), max: None });
+        assert_eq!(
+            facts,
+            MetricFacts {
+                name: Some("rmsle".into()),
+                min: Some(0.0),
+                max: None
+            }
+        );
         for (text, name) in [
-            ("Evaluation\n----\nSubmissions are scored by area under the ROC curve. Higher is better.", "auc"),
+            (
+                "Evaluation\n----\nSubmissions are scored by area under the ROC curve. Higher is better.",
+                "auc",
+            ),
             ("## Evaluation\nroot mean squared logarithmic error", "rmsle"),
-            ("Predict it with great accuracy.\n\nEvaluation\nthe mean absolute error", "mae"),
+            (
+                "Predict it with great accuracy.\n\nEvaluation\nthe mean absolute error",
+                "mae",
+            ),
             ("scored on multi-class logarithmic loss (rows are rescaled)", "log_loss"),
             ("mean average precision at 10", "map_at_k"),
         ] {
-            assert_eq!(metric_facts("class XMetrics:", text).name.as_deref(), Some(name), "{text}");
+            assert_eq!(
+                metric_facts("class XMetrics:", text).name.as_deref(),
+                Some(name),
+                "{text}"
+            );
         }
-        assert_eq!(metric_facts("import x\nclass TaskLogLossMetrics:\n", "predict").name.as_deref(), Some("log_loss"));
-        assert_eq!(metric_facts("class OwnMetrics:\n", "Evaluation: see the sauce").name, None);
+        assert_eq!(
+            metric_facts("import x\nclass TaskLogLossMetrics:\n", "predict")
+                .name
+                .as_deref(),
+            Some("log_loss")
+        );
+        assert_eq!(
+            metric_facts("class OwnMetrics:\n", "Evaluation: see the sauce").name,
+            None
+        );
     }
 
     #[test]

@@ -123,7 +123,10 @@ impl Manifest {
             return Ok(Self::default());
         }
         let text = std::fs::read_to_string(path).map_err(io("read", path))?;
-        Self::parse(&text).map_err(|message| GymError::Manifest { path: path.to_owned(), message })
+        Self::parse(&text).map_err(|message| GymError::Manifest {
+            path: path.to_owned(),
+            message,
+        })
     }
 
     fn parse(text: &str) -> Result<Self, String> {

@@ -61,7 +61,11 @@ pub struct HashedFile {
 }
 
 /// Files at the top of a package that belong to it.
-pub const LEADERBOARDS: [&str; 3] = ["leaderboard.csv", "public_leaderboard.csv", "info/public_leaderboard.csv"];
+pub const LEADERBOARDS: [&str; 3] = [
+    "leaderboard.csv",
+    "public_leaderboard.csv",
+    "info/public_leaderboard.csv",
+];
 /// Path of the manifest.
 pub const MANIFEST: &str = "task.toml";
 
@@ -74,7 +78,13 @@ const TREES: [(&str, FileRole); 4] = [
 ];
 
 /// Names that tools leave behind; they are no part of a package.
-const LEFTOVERS: [&str; 5] = [".DS_Store", "Thumbs.db", "__pycache__", "__MACOSX", ".ipynb_checkpoints"];
+const LEFTOVERS: [&str; 5] = [
+    ".DS_Store",
+    "Thumbs.db",
+    "__pycache__",
+    "__MACOSX",
+    ".ipynb_checkpoints",
+];
 const MAX_DEPTH: usize = 64;
 
 /// The files of a package.
@@ -93,16 +103,29 @@ impl Package {
     pub fn scan(path: &Path) -> Result<Self, GymError> {
         let root = path.canonicalize().map_err(io("open", path))?;
         if !root.is_dir() {
-            return Err(GymError::package(path, "a task package is a folder; unpack the archive first"));
+            return Err(GymError::package(
+                path,
+                "a task package is a folder; unpack the archive first",
+            ));
         }
         if !root.join("data").is_dir() {
-            return Err(GymError::package(path, "there is no folder 'data'; a package holds data/public, data/private and utils"));
+            return Err(GymError::package(
+                path,
+                "there is no folder 'data'; a package holds data/public, data/private and utils",
+            ));
         }
-        let mut package = Self { root: root.clone(), files: Vec::new(), ignored: Vec::new() };
+        let mut package = Self {
+            root: root.clone(),
+            files: Vec::new(),
+            ignored: Vec::new(),
+        };
         for (tree, role) in TREES {
             let folder = root.join(tree);
             if folder.symlink_metadata().is_ok_and(|m| m.file_type().is_symlink()) {
-                return Err(GymError::package(&folder, "the folder is a link; put the files themselves into the package"));
+                return Err(GymError::package(
+                    &folder,
+                    "the folder is a link; put the files themselves into the package",
+                ));
             }
             if folder.is_dir() {
                 package.walk(&folder, &folder, role, 0)?;
@@ -114,7 +137,18 @@ impl Package {
                 package.add(&file, &root, FileRole::Meta)?;
             }
         }
-        package.note_ignored("", &["data", "utils", "raw", "info", MANIFEST, LEADERBOARDS[0], LEADERBOARDS[1]])?;
+        package.note_ignored(
+            "",
+            &[
+                "data",
+                "utils",
+                "raw",
+                "info",
+                MANIFEST,
+                LEADERBOARDS[0],
+                LEADERBOARDS[1],
+            ],
+        )?;
         package.note_ignored("data", &["public", "private"])?;
         package.note_ignored("info", &["public_leaderboard.csv"])?;
         package.files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -127,9 +161,17 @@ impl Package {
             return Ok(());
         }
         for entry in fs::read_dir(&path).map_err(io("read", &path))? {
-            let name = entry.map_err(io("read", &path))?.file_name().to_string_lossy().into_owned();
+            let name = entry
+                .map_err(io("read", &path))?
+                .file_name()
+                .to_string_lossy()
+                .into_owned();
             if !known.contains(&name.as_str()) && !LEFTOVERS.contains(&name.as_str()) {
-                self.ignored.push(if folder.is_empty() { name } else { format!("{folder}/{name}") });
+                self.ignored.push(if folder.is_empty() {
+                    name
+                } else {
+                    format!("{folder}/{name}")
+                });
             }
         }
         self.ignored.sort();
@@ -138,7 +180,10 @@ impl Package {
 
     fn walk(&mut self, folder: &Path, tree: &Path, role: FileRole, depth: usize) -> Result<(), GymError> {
         if depth > MAX_DEPTH {
-            return Err(GymError::package(folder, format!("folders are nested deeper than {MAX_DEPTH}")));
+            return Err(GymError::package(
+                folder,
+                format!("folders are nested deeper than {MAX_DEPTH}"),
+            ));
         }
         for entry in fs::read_dir(folder).map_err(io("read", folder))? {
             let entry = entry.map_err(io("read", folder))?;
@@ -163,7 +208,10 @@ impl Package {
             if !target.starts_with(tree) || role == FileRole::Meta {
                 return Err(GymError::package(
                     path,
-                    format!("the link leads to {}, out of its part of the package; put the file itself there", target.display()),
+                    format!(
+                        "the link leads to {}, out of its part of the package; put the file itself there",
+                        target.display()
+                    ),
                 ));
             }
             target
@@ -173,14 +221,20 @@ impl Package {
         if !source.metadata().map_err(io("read", &source))?.is_file() {
             return Err(GymError::package(path, "only regular files can belong to a package"));
         }
-        self.files.push(PackageFile { path: package_path(path, &self.root)?, role, source });
+        self.files.push(PackageFile {
+            path: package_path(path, &self.root)?,
+            role,
+            source,
+        });
         Ok(())
     }
 }
 
 /// Path inside the package with `/`; names that other systems or tables cannot hold are refused.
 fn package_path(path: &Path, root: &Path) -> Result<String, GymError> {
-    let relative = path.strip_prefix(root).map_err(|_| GymError::package(path, "the file lies outside the package"))?;
+    let relative = path
+        .strip_prefix(root)
+        .map_err(|_| GymError::package(path, "the file lies outside the package"))?;
     let mut parts = Vec::new();
     for component in relative.components() {
         let name = match component {
@@ -189,7 +243,12 @@ fn package_path(path: &Path, root: &Path) -> Result<String, GymError> {
         };
         match name {
             Some(name) if !name.chars().any(|c| c.is_control() || c == '\\') => parts.push(name),
-            _ => return Err(GymError::package(path, "the file's name holds control characters, a backslash or bytes that are not UTF-8")),
+            _ => {
+                return Err(GymError::package(
+                    path,
+                    "the file's name holds control characters, a backslash or bytes that are not UTF-8",
+                ));
+            }
         }
     }
     Ok(parts.join("/"))
@@ -221,7 +280,12 @@ pub fn copy_and_hash(file: &PackageFile, dest_root: &Path) -> Result<HashedFile,
             output.write_all(&buffer[..n]).map_err(io("write", &dest))?;
         }
     }
-    Ok(HashedFile { path: file.path.clone(), role: file.role, bytes, sha256: hex(&hasher.finalize()) })
+    Ok(HashedFile {
+        path: file.path.clone(),
+        role: file.role,
+        bytes,
+        sha256: hex(&hasher.finalize()),
+    })
 }
 
 /// Hash of a package: of the sorted paths and hashes of its files.
@@ -272,7 +336,11 @@ mod tests {
         fs::create_dir(dir.path().join("utils/__pycache__")).unwrap();
         fs::write(dir.path().join("utils/__pycache__/m.pyc"), "x").unwrap();
         let package = Package::scan(dir.path()).unwrap();
-        let roles: Vec<(&str, &str)> = package.files.iter().map(|f| (f.path.as_str(), f.role.as_str())).collect();
+        let roles: Vec<(&str, &str)> = package
+            .files
+            .iter()
+            .map(|f| (f.path.as_str(), f.role.as_str()))
+            .collect();
         assert_eq!(
             roles,
             [
@@ -306,7 +374,12 @@ mod tests {
         let dir = package();
         let out = tempfile::tempdir().unwrap();
         let files = |d: &Path| -> Vec<HashedFile> {
-            Package::scan(d).unwrap().files.iter().map(|f| copy_and_hash(f, out.path()).unwrap()).collect()
+            Package::scan(d)
+                .unwrap()
+                .files
+                .iter()
+                .map(|f| copy_and_hash(f, out.path()).unwrap())
+                .collect()
         };
         let first = package_hash(&files(dir.path()));
         assert_eq!(first, package_hash(&files(dir.path())));

@@ -2,14 +2,18 @@
 
 /// A name that cannot be a task id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a task name: use ASCII letters, digits, '.', '_' and '-', beginning and ending with a letter or digit")]
+#[error(
+    "'{0}' is not a task name: use ASCII letters, digits, '.', '_' and '-', beginning and ending with a letter or digit"
+)]
 pub struct InvalidTaskName(pub String);
 
 /// The trimmed name if it may name a task.
 pub fn validate_task_name(name: &str) -> Result<&str, InvalidTaskName> {
     let trimmed = name.trim();
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    let inner = trimmed.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
+    let inner = trimmed
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
     if inner && edge(trimmed.chars().next()) && edge(trimmed.chars().next_back()) {
         Ok(trimmed)
     } else {
@@ -20,7 +24,11 @@ pub fn validate_task_name(name: &str) -> Result<&str, InvalidTaskName> {
 /// The slug of an address or path: what follows `competitions` or `c`, else the last part.
 pub fn normalize_slug(value: &str) -> String {
     let value = value.trim();
-    let path = value.split(['?', '#']).next().filter(|p| !p.is_empty()).unwrap_or(value);
+    let path = value
+        .split(['?', '#'])
+        .next()
+        .filter(|p| !p.is_empty())
+        .unwrap_or(value);
     let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
     for marker in ["competitions", "c"] {
         if let Some(at) = parts.iter().position(|p| *p == marker) {
@@ -59,14 +67,26 @@ mod tests {
             let name = &case["name"];
             if let Some(values) = case["input"]["values"].as_array() {
                 let got = normalize_slugs(values.iter().map(|v| v.as_str().unwrap()));
-                let want: Vec<&str> =
-                    case["expected"].as_array().unwrap().iter().map(|v| v.as_str().unwrap()).collect();
+                let want: Vec<&str> = case["expected"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|v| v.as_str().unwrap())
+                    .collect();
                 assert_eq!(got, want, "{name}");
                 continue;
             }
             let value = case["input"]["value"].as_str().unwrap();
-            assert_eq!(validate_task_name(value).ok(), case["expected"]["name"].as_str(), "name of {name}");
-            assert_eq!(normalize_slug(value), case["expected"]["slug"].as_str().unwrap(), "slug of {name}");
+            assert_eq!(
+                validate_task_name(value).ok(),
+                case["expected"]["name"].as_str(),
+                "name of {name}"
+            );
+            assert_eq!(
+                normalize_slug(value),
+                case["expected"]["slug"].as_str().unwrap(),
+                "slug of {name}"
+            );
         }
     }
 }

@@ -60,7 +60,9 @@ impl StagingDir {
         rustix::fs::syncfs(&folder).map_err(|e| io("sync", &self.path)(e.into()))?;
         fs::rename(&self.path, place).map_err(io("move the package to", place))?;
         if let Some(parent) = place.parent() {
-            fs::File::open(parent).and_then(|f| f.sync_all()).map_err(io("sync", parent))?;
+            fs::File::open(parent)
+                .and_then(|f| f.sync_all())
+                .map_err(io("sync", parent))?;
         }
         Ok(())
     }
@@ -68,8 +70,13 @@ impl StagingDir {
 
 impl Drop for StagingDir {
     fn drop(&mut self) {
-        if self.path.exists() && let Err(error) = fs::remove_dir_all(&self.path) {
-            tracing::warn!("cannot remove {}: {error}; the next import tries again", self.path.display());
+        if self.path.exists()
+            && let Err(error) = fs::remove_dir_all(&self.path)
+        {
+            tracing::warn!(
+                "cannot remove {}: {error}; the next import tries again",
+                self.path.display()
+            );
         }
     }
 }
@@ -79,7 +86,10 @@ fn sweep(tasks: &Path) -> Result<(), GymError> {
     for entry in fs::read_dir(tasks).map_err(io("read", tasks))? {
         let entry = entry.map_err(io("read", tasks))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix(STAGING).and_then(|rest| rest.split('-').next()).and_then(|pid| pid.parse::<u32>().ok());
+        let owner = name
+            .strip_prefix(STAGING)
+            .and_then(|rest| rest.split('-').next())
+            .and_then(|pid| pid.parse::<u32>().ok());
         if let Some(pid) = owner
             && pid != std::process::id()
             && !Path::new("/proc").join(pid.to_string()).exists()
@@ -154,13 +164,21 @@ impl Staged {
     pub fn new(path: &Path, tasks_dir: &Path) -> Result<Self, GymError> {
         let package = Package::scan(path)?;
         let manifest = Manifest::read(&package.root.join(MANIFEST))?;
-        let folder = package.root.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let folder = package
+            .root
+            .file_name()
+            .map(|n| n.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let name = manifest.id.clone().unwrap_or(folder);
         let task_id = validate_task_name(&name)
             .map_err(|e| GymError::package(path, format!("{e}; rename the folder or set `id` in task.toml")))?
             .to_owned();
         let dir = StagingDir::create(tasks_dir)?;
-        let files = package.files.iter().map(|f| copy_and_hash(f, dir.path())).collect::<Result<Vec<_>, _>>()?;
+        let files = package
+            .files
+            .iter()
+            .map(|f| copy_and_hash(f, dir.path()))
+            .collect::<Result<Vec<_>, _>>()?;
         let root = dir.path();
         let tables = Tables::read(root)?;
         let columns = match (&tables.sample, &tables.test, &tables.answer) {
@@ -180,7 +198,11 @@ impl Staged {
         let mut checks = check_tables(root, &tables);
         if checks.is_empty() {
             let rows = |table: &Option<Table>| table.as_ref().map_or(0, Table::len);
-            let detail = format!("train.csv has {} rows, test.csv {}", rows(&tables.train), rows(&tables.test));
+            let detail = format!(
+                "train.csv has {} rows, test.csv {}",
+                rows(&tables.train),
+                rows(&tables.test)
+            );
             checks.push(Check::passed("tables", detail));
         }
         checks.extend(RawUsage::find(&package.root, &tables)?.map(|u| u.check()));
@@ -189,31 +211,60 @@ impl Staged {
             checks.push(Check::warning("ignored_entries", detail));
         }
         let hash = package_hash(&files);
-        let public = files.iter().filter(|f| f.role == FileRole::Public).map(|f| (f.path.clone(), f.sha256.clone())).collect();
-        let known_leak = manifest.known_leak.clone().or_else(|| find_leak(root, &public, &tables)).or_else(|| same_bytes(&files));
+        let public = files
+            .iter()
+            .filter(|f| f.role == FileRole::Public)
+            .map(|f| (f.path.clone(), f.sha256.clone()))
+            .collect();
+        let known_leak = manifest
+            .known_leak
+            .clone()
+            .or_else(|| find_leak(root, &public, &tables))
+            .or_else(|| same_bytes(&files));
         checks.push(match &known_leak {
             Some(leak) => Check::warning("known_leak", leak.clone()),
             None => Check::passed("known_leak", "no public file holds test answers"),
         });
         let source = package.root;
         Ok(Self {
-            dir, source, task_id, manifest, files, hash, tables, columns, description, metric_py, checks, known_leak, leaderboard,
+            dir,
+            source,
+            task_id,
+            manifest,
+            files,
+            hash,
+            tables,
+            columns,
+            description,
+            metric_py,
+            checks,
+            known_leak,
+            leaderboard,
         })
     }
 
     /// Checks that failed.
     pub fn failed(&self) -> Vec<Check> {
-        self.checks.iter().filter(|c| c.status == CheckStatus::Failed).cloned().collect()
+        self.checks
+            .iter()
+            .filter(|c| c.status == CheckStatus::Failed)
+            .cloned()
+            .collect()
     }
 
     /// Paths of the public files, relative to the public folder.
     pub fn public_files(&self) -> Vec<String> {
-        self.files.iter().filter_map(|f| f.path.strip_prefix("data/public/").map(str::to_owned)).collect()
+        self.files
+            .iter()
+            .filter_map(|f| f.path.strip_prefix("data/public/").map(str::to_owned))
+            .collect()
     }
 
     /// Teams of the leaderboard, best first.
     pub fn teams(&mut self, higher_is_better: bool) -> Vec<Team> {
-        let Some(table) = &self.leaderboard else { return Vec::new() };
+        let Some(table) = &self.leaderboard else {
+            return Vec::new();
+        };
         let (teams, check) = read_leaderboard(table, higher_is_better);
         self.checks.push(check);
         teams
@@ -223,10 +274,13 @@ impl Staged {
 /// A public file with the bytes of a private one.
 fn same_bytes(files: &[HashedFile]) -> Option<String> {
     let private = |f: &&HashedFile| f.role == FileRole::Private;
-    files.iter().filter(|f| f.role == FileRole::Public && f.bytes > 0).find_map(|public| {
-        let twin = files.iter().filter(private).find(|f| f.sha256 == public.sha256)?;
-        Some(format!("{} is the same file as {}", public.path, twin.path))
-    })
+    files
+        .iter()
+        .filter(|f| f.role == FileRole::Public && f.bytes > 0)
+        .find_map(|public| {
+            let twin = files.iter().filter(private).find(|f| f.sha256 == public.sha256)?;
+            Some(format!("{} is the same file as {}", public.path, twin.path))
+        })
 }
 
 #[cfg(test)]

@@ -33,7 +33,9 @@ impl Table {
         let mut bytes = Vec::new();
         let mut file = std::fs::File::open(path).map_err(io("open", path))?;
         if is_gzip(path) {
-            MultiGzDecoder::new(file).read_to_end(&mut bytes).map_err(io("unpack", path))?;
+            MultiGzDecoder::new(file)
+                .read_to_end(&mut bytes)
+                .map_err(io("unpack", path))?;
         } else {
             file.read_to_end(&mut bytes).map_err(io("read", path))?;
         }
@@ -49,10 +51,22 @@ impl Table {
         let start = if bom { BOM.len() } else { 0 };
         let delimiter = find_delimiter(&bytes, start);
         let (mut records, newline) = split_records(&bytes, start, delimiter);
-        let header = if records.is_empty() { None } else { Some(records.remove(0)) };
+        let header = if records.is_empty() {
+            None
+        } else {
+            Some(records.remove(0))
+        };
         let utf8 = std::str::from_utf8(&bytes).is_ok();
-        let mut table =
-            Self { bytes, delimiter, newline, bom, utf8, header: header.clone(), columns: Vec::new(), records };
+        let mut table = Self {
+            bytes,
+            delimiter,
+            newline,
+            bom,
+            utf8,
+            header: header.clone(),
+            columns: Vec::new(),
+            records,
+        };
         if let Some(range) = header {
             table.columns = table.texts(range).map(Cow::into_owned).collect();
         }
@@ -91,12 +105,16 @@ impl Table {
 
     /// Text of one field; `None` when the row is too short.
     pub fn value(&self, row: usize, column: usize) -> Option<Cow<'_, str>> {
-        self.spans(self.records[row].clone()).nth(column).map(|s| self.decode(s))
+        self.spans(self.records[row].clone())
+            .nth(column)
+            .map(|s| self.decode(s))
     }
 
     /// Texts of a column; a field that a short row lacks is empty.
     pub fn column(&self, column: usize) -> Vec<Cow<'_, str>> {
-        (0..self.len()).map(|row| self.value(row, column).unwrap_or(Cow::Borrowed(""))).collect()
+        (0..self.len())
+            .map(|row| self.value(row, column).unwrap_or(Cow::Borrowed("")))
+            .collect()
     }
 
     /// Texts of a row.
@@ -106,7 +124,10 @@ impl Table {
 
     /// A table of the same format with other rows and columns.
     pub fn writer(&self) -> TableWriter<'_> {
-        TableWriter { table: self, out: if self.bom { BOM.to_vec() } else { Vec::new() } }
+        TableWriter {
+            table: self,
+            out: if self.bom { BOM.to_vec() } else { Vec::new() },
+        }
     }
 
     fn texts(&self, record: Range<usize>) -> impl Iterator<Item = Cow<'_, str>> {
@@ -114,7 +135,12 @@ impl Table {
     }
 
     fn spans(&self, record: Range<usize>) -> Fields<'_> {
-        Fields { bytes: &self.bytes, delimiter: self.delimiter, next: Some(record.start), end: record.end }
+        Fields {
+            bytes: &self.bytes,
+            delimiter: self.delimiter,
+            next: Some(record.start),
+            end: record.end,
+        }
     }
 
     fn decode(&self, span: Range<usize>) -> Cow<'_, str> {
@@ -162,7 +188,8 @@ impl<'a> TableWriter<'a> {
 
     /// Writes a row of the table as it is.
     pub fn copy(&mut self, row: usize) {
-        self.out.extend_from_slice(&self.table.bytes[self.table.records[row].clone()]);
+        self.out
+            .extend_from_slice(&self.table.bytes[self.table.records[row].clone()]);
         self.out.extend_from_slice(self.table.newline);
     }
 
@@ -192,12 +219,16 @@ impl<'a> TableWriter<'a> {
     fn text(&mut self, text: &str) {
         let delimiter = char::from(self.table.delimiter);
         let quoted = text.contains(['"', '\n', '\r']) || text.contains(delimiter);
-        let text: Cow<'_, str> =
-            if quoted { format!("\"{}\"", text.replace('"', "\"\"")).into() } else { text.into() };
+        let text: Cow<'_, str> = if quoted {
+            format!("\"{}\"", text.replace('"', "\"\"")).into()
+        } else {
+            text.into()
+        };
         if self.table.utf8 {
             self.out.extend_from_slice(text.as_bytes());
         } else {
-            self.out.extend(text.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')));
+            self.out
+                .extend(text.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')));
         }
     }
 
@@ -263,7 +294,9 @@ impl Iterator for Fields<'_> {
 }
 
 fn unquote(raw: &[u8]) -> Cow<'_, [u8]> {
-    let Some(inner) = raw.strip_prefix(b"\"") else { return Cow::Borrowed(raw) };
+    let Some(inner) = raw.strip_prefix(b"\"") else {
+        return Cow::Borrowed(raw);
+    };
     let mut out = Vec::with_capacity(inner.len());
     let mut quoted = true;
     let mut at = 0;
@@ -289,7 +322,9 @@ fn split_records(bytes: &[u8], start: usize, delimiter: u8) -> (Vec<Range<usize>
     let mut newline: Option<&'static [u8]> = None;
     let (mut begin, mut at, mut quoted, mut field_start) = (start, start, false, true);
     let blank = |range: &Range<usize>| {
-        bytes[range.clone()].iter().all(|b| matches!(b, b' ' | b'\t') && *b != delimiter)
+        bytes[range.clone()]
+            .iter()
+            .all(|b| matches!(b, b' ' | b'\t') && *b != delimiter)
     };
     while at < bytes.len() {
         let byte = bytes[at];
@@ -340,8 +375,18 @@ fn find_delimiter(bytes: &[u8], start: usize) -> u8 {
     let mut best = (b',', 1, false);
     for delimiter in [b',', b';', b'\t', b'|'] {
         let (records, _) = split_records(head, start, delimiter);
-        let width = |r: &Range<usize>| Fields { bytes: head, delimiter, next: Some(r.start), end: r.end }.count();
-        let Some(header) = records.first().map(&width) else { continue };
+        let width = |r: &Range<usize>| {
+            Fields {
+                bytes: head,
+                delimiter,
+                next: Some(r.start),
+                end: r.end,
+            }
+            .count()
+        };
+        let Some(header) = records.first().map(&width) else {
+            continue;
+        };
         // The last record may be cut by the end of the sample.
         let rows = &records[1..records.len().saturating_sub(1).clamp(1, 21)];
         let even = rows.iter().all(|r| width(r) == header);

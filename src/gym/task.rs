@@ -31,7 +31,9 @@ pub struct Task {
 impl Task {
     /// The data that candidates of a search see.
     pub fn search_data(&self) -> &Path {
-        self.validation.as_ref().map_or(&self.final_.public_dir, |v| &v.public_dir)
+        self.validation
+            .as_ref()
+            .map_or(&self.final_.public_dir, |v| &v.public_dir)
     }
 }
 
@@ -42,7 +44,10 @@ pub fn load_task(store_dir: &Path, row: TaskRow) -> Result<Task, GymError> {
     if !metric_py.is_file() {
         return Err(GymError::package(
             &root,
-            format!("the imported copy of task '{}' is gone; import the package again", row.task_id),
+            format!(
+                "the imported copy of task '{}' is gone; import the package again",
+                row.task_id
+            ),
         ));
     }
     let final_ = TaskSplit {
@@ -56,7 +61,11 @@ pub fn load_task(store_dir: &Path, row: TaskRow) -> Result<Task, GymError> {
         answers: vec![validation.join("private/test_answer.csv")],
         metric_py,
     });
-    Ok(Task { row, validation, final_ })
+    Ok(Task {
+        row,
+        validation,
+        final_,
+    })
 }
 
 /// The files of a private folder, the ground truth first.

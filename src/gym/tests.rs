@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use crate::gym::table::Table;
 use crate::gym::{GymError, Import, ImportedTask, import_package, load_task};
 use crate::sandbox::{
-    CapabilityReport, CapturedLog, Cause, Collected, Evaluation, EvaluationSpec, Evaluator, Executor, IsolationReport, JobEnd, JobOutcome,
-    JobSpec, Limits, ResultState, SandboxError,
+    CapabilityReport, CapturedLog, Cause, Collected, Evaluation, EvaluationSpec, Evaluator, Executor, IsolationReport,
+    JobEnd, JobOutcome, JobSpec, Limits, ResultState, SandboxError,
 };
 
 /// Scores by the share of rows with the right last column; the direction is read from the text of the metric.
@@ -27,15 +27,24 @@ impl Evaluator for ShareOfEqualRows {
         if metric.contains("broken sandbox") {
             return Err(SandboxError::Helper("broken".into()));
         }
-        let (truth, made) = (Table::read(&spec.answers[0]).unwrap(), Table::read(&spec.submission).unwrap());
-        let equal = (0..truth.len()).filter(|r| truth.row(*r).last() == made.row(*r).last()).count();
+        let (truth, made) = (
+            Table::read(&spec.answers[0]).unwrap(),
+            Table::read(&spec.submission).unwrap(),
+        );
+        let equal = (0..truth.len())
+            .filter(|r| truth.row(*r).last() == made.row(*r).last())
+            .count();
         let score = (truth.len() == made.len() && !metric.contains("raise")).then(|| equal as f64 / truth.len() as f64);
         Ok(Evaluation {
             score,
             valid: score.is_some(),
             higher_is_better: metric.contains("higher_is_better = True").then_some(true),
             metric_class: None,
-            state: if score.is_some() { ResultState::Success } else { ResultState::ScoringFailed },
+            state: if score.is_some() {
+                ResultState::Success
+            } else {
+                ResultState::ScoringFailed
+            },
             detail: score.is_none().then(|| "ValueError: no".to_owned()),
             wall_seconds: 0.0,
         })
@@ -55,7 +64,11 @@ impl Executor for WritesSplit {
         assert!(job.data_dir.join("train.csv").is_file());
         let path = job.output_dir.join(&job.output_name);
         fs::write(&path, &self.0).unwrap();
-        let submission = Some(Collected { path, bytes: self.0.len() as u64, sha256: String::new() });
+        let submission = Some(Collected {
+            path,
+            bytes: self.0.len() as u64,
+            sha256: String::new(),
+        });
         Ok(JobOutcome {
             end: JobEnd::Exited { code: 0 },
             state: None,
@@ -100,7 +113,10 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        let fixture = Self { dir: tempfile::tempdir().unwrap(), split_json: String::new() };
+        let fixture = Self {
+            dir: tempfile::tempdir().unwrap(),
+            split_json: String::new(),
+        };
         let class = |n: usize| if n.is_multiple_of(4) { "yes" } else { "no" };
         let mut train = "id,x,y\n".to_owned();
         (0..60).for_each(|n| train.push_str(&format!("{n},{},{}\n", n % 7, class(n))));
@@ -114,7 +130,10 @@ impl Fixture {
         fixture.write("data/public/test.csv", &test);
         fixture.write("data/public/sample_submission.csv", &sample);
         fixture.write("data/private/test_answer.csv", &answer);
-        fixture.write("data/public/description.txt", "Yes or no\n=========\n\nEvaluation\n----------\nScored by accuracy.\n");
+        fixture.write(
+            "data/public/description.txt",
+            "Yes or no\n=========\n\nEvaluation\n----------\nScored by accuracy.\n",
+        );
         fixture.write("utils/metric.py", METRIC);
         fixture.write("leaderboard.csv", "Team,Score\nworst,0.5\nbest,0.9\nodd,n/a\n");
         fixture
@@ -149,12 +168,21 @@ impl Fixture {
     /// Entries of the store's folder of tasks.
     fn tasks(&self) -> Vec<String> {
         let folder = self.store().join("tasks");
-        fs::read_dir(folder).map(|d| d.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect()).unwrap_or_default()
+        fs::read_dir(folder)
+            .map(|d| {
+                d.map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+                    .collect()
+            })
+            .unwrap_or_default()
     }
 }
 
 fn check<'t>(imported: &'t ImportedTask, id: &str) -> Option<(&'t str, &'t str)> {
-    imported.checks.iter().find(|c| c.check_id == id).map(|c| (c.status.as_str(), c.detail.as_str()))
+    imported
+        .checks
+        .iter()
+        .find(|c| c.check_id == id)
+        .map(|c| (c.status.as_str(), c.detail.as_str()))
 }
 
 #[tokio::test]
@@ -162,16 +190,39 @@ async fn rows_and_files_of_an_import() {
     let fixture = Fixture::new();
     let imported = fixture.import(false).await.unwrap();
     let task = &imported.task;
-    assert_eq!((task.task_id.as_str(), task.title.as_str(), task.metric.as_str()), ("yes-or-no", "Yes or no", "accuracy"));
-    assert_eq!((task.modality.as_str(), task.task_type.as_str(), task.validation.as_str()), ("tabular", "binary", "split"));
-    assert_eq!((task.theoretical_min, task.theoretical_max, task.higher_is_better), (Some(0.0), Some(1.0), true));
-    assert_eq!((task.train_rows, task.test_rows, task.id_column.as_deref()), (Some(60), Some(15), Some("id")));
+    assert_eq!(
+        (task.task_id.as_str(), task.title.as_str(), task.metric.as_str()),
+        ("yes-or-no", "Yes or no", "accuracy")
+    );
+    assert_eq!(
+        (
+            task.modality.as_str(),
+            task.task_type.as_str(),
+            task.validation.as_str()
+        ),
+        ("tabular", "binary", "split")
+    );
+    assert_eq!(
+        (task.theoretical_min, task.theoretical_max, task.higher_is_better),
+        (Some(0.0), Some(1.0), true)
+    );
+    assert_eq!(
+        (task.train_rows, task.test_rows, task.id_column.as_deref()),
+        (Some(60), Some(15), Some("id"))
+    );
     assert_eq!(task.target_columns, ["y"]);
-    let board: Vec<(i64, &str)> = imported.leaderboard.iter().map(|t| (t.rank, t.team.as_deref().unwrap())).collect();
+    let board: Vec<(i64, &str)> = imported
+        .leaderboard
+        .iter()
+        .map(|t| (t.rank, t.team.as_deref().unwrap()))
+        .collect();
     assert_eq!(board, [(1, "best"), (2, "worst")]);
     assert_eq!(check(&imported, "leaderboard").unwrap().0, "warning");
     assert_eq!(check(&imported, "validation_perfect_submission").unwrap().0, "passed");
-    assert_eq!(imported.events.iter().map(|e| e.event.as_str()).collect::<Vec<_>>(), ["imported", "split_derived"]);
+    assert_eq!(
+        imported.events.iter().map(|e| e.event.as_str()).collect::<Vec<_>>(),
+        ["imported", "split_derived"]
+    );
     assert_eq!(imported.files.len(), 7);
     let loaded = load_task(&fixture.store(), task.clone()).unwrap();
     let validation = loaded.validation.as_ref().unwrap();
@@ -187,19 +238,34 @@ async fn importing_again_changes_nothing_and_a_changed_package_is_another() {
     let first = fixture.import(false).await.unwrap();
     let again = fixture.import(false).await.unwrap();
     assert_eq!(first.task.package_hash, again.task.package_hash);
-    fixture.write("task.toml", "title = 'Other'\ntheoretical_max = 0.95\n[validation]\nseed = 3\n");
+    fixture.write(
+        "task.toml",
+        "title = 'Other'\ntheoretical_max = 0.95\n[validation]\nseed = 3\n",
+    );
     let other = fixture.import(false).await.unwrap();
     assert_ne!(first.task.package_hash, other.task.package_hash);
-    assert_eq!((other.task.title.as_str(), other.task.theoretical_max), ("Other", Some(0.95)));
-    assert_eq!(fs::read_dir(fixture.store().join("tasks/yes-or-no")).unwrap().count(), 2);
+    assert_eq!(
+        (other.task.title.as_str(), other.task.theoretical_max),
+        ("Other", Some(0.95))
+    );
+    assert_eq!(
+        fs::read_dir(fixture.store().join("tasks/yes-or-no")).unwrap().count(),
+        2
+    );
 }
 
 #[tokio::test]
 async fn a_metric_that_refuses_the_sample_stops_the_import_unless_forced() {
     let fixture = Fixture::new();
-    fixture.write("utils/metric.py", "raise\nclass TestMetrics:\n    higher_is_better = True\n");
+    fixture.write(
+        "utils/metric.py",
+        "raise\nclass TestMetrics:\n    higher_is_better = True\n",
+    );
     let error = fixture.import(false).await.unwrap_err().to_string();
-    assert!(error.contains("metric_execution_failed") && error.contains("ValueError: no") && error.contains("--force"), "{error}");
+    assert!(
+        error.contains("metric_execution_failed") && error.contains("ValueError: no") && error.contains("--force"),
+        "{error}"
+    );
     assert!(fixture.tasks().is_empty());
     let forced = fixture.import(true).await.unwrap();
     assert_eq!(forced.task.validation, "self_reported");
@@ -221,7 +287,10 @@ async fn no_direction_no_import() {
 async fn a_failing_sandbox_is_an_error_and_leaves_nothing() {
     let fixture = Fixture::new();
     fixture.write("utils/metric.py", "broken sandbox");
-    assert!(matches!(fixture.import(true).await.unwrap_err(), GymError::Sandbox { .. }));
+    assert!(matches!(
+        fixture.import(true).await.unwrap_err(),
+        GymError::Sandbox { .. }
+    ));
     assert!(fixture.tasks().is_empty());
 }
 
@@ -235,7 +304,14 @@ async fn bad_folders_are_named() {
     let error = fixture.import(false).await.unwrap_err().to_string();
     assert!(error.contains("missing_test_csv"), "{error}");
     fs::remove_dir_all(fixture.package().join("data")).unwrap();
-    assert!(fixture.import(false).await.unwrap_err().to_string().contains("data/public"));
+    assert!(
+        fixture
+            .import(false)
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("data/public")
+    );
 }
 
 #[tokio::test]
@@ -266,9 +342,18 @@ async fn a_package_brings_its_own_splitter() {
     assert!(imported.task.validation_note.unwrap().contains("test_answer"));
     fixture.split_json = made("id,box\n2,1 2\n");
     let imported = fixture.import(false).await.unwrap();
-    assert_eq!((imported.task.validation.as_str(), imported.task.validation_note.as_deref()), ("custom", Some("by hand; 1 rows for training, 1 held out")));
+    assert_eq!(
+        (
+            imported.task.validation.as_str(),
+            imported.task.validation_note.as_deref()
+        ),
+        ("custom", Some("by hand; 1 rows for training, 1 held out"))
+    );
     let task = load_task(&fixture.store(), imported.task).unwrap();
-    assert_eq!(read(&task.validation.unwrap().public_dir.join("train.csv")), "id,x,y\n1,2,no\n");
+    assert_eq!(
+        read(&task.validation.unwrap().public_dir.join("train.csv")),
+        "id,x,y\n1,2,no\n"
+    );
 }
 
 fn read(path: &Path) -> String {

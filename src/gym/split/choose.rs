@@ -56,14 +56,21 @@ pub fn choose(rows: &Rows<'_>) -> Result<Choice, String> {
     let settings = rows.settings;
     let units = rows.units();
     if let Some(name) = &settings.time_column {
-        let column = rows.train.position(name).ok_or_else(|| format!("validation.time_column '{name}' is not a column of train.csv"))?;
+        let column = rows
+            .train
+            .position(name)
+            .ok_or_else(|| format!("validation.time_column '{name}' is not a column of train.csv"))?;
         let values = rows.train.column(column);
         let (times, _) = read_times(&format!("{name} date"), &values, &values)
             .ok_or_else(|| format!("validation.time_column '{name}' does not hold times in one format"))?;
-        return by_time(rows, name, &times).ok_or_else(|| format!("'{name}' has too few different times to hold out the last ones"));
+        return by_time(rows, name, &times)
+            .ok_or_else(|| format!("'{name}' has too few different times to hold out the last ones"));
     }
     if let Some(name) = &settings.group_column {
-        let column = rows.train.position(name).ok_or_else(|| format!("validation.group_column '{name}' is not a column of train.csv"))?;
+        let column = rows
+            .train
+            .position(name)
+            .ok_or_else(|| format!("validation.group_column '{name}' is not a column of train.csv"))?;
         return by_group(rows, name, column, "as task.toml says").ok_or_else(|| format!("'{name}' has only one group"));
     }
     if settings.unit != Some(Unit::Row) {
@@ -91,7 +98,9 @@ impl Rows<'_> {
     /// Rows that stay together: those of one identifier.
     fn units(&self) -> Vec<Vec<usize>> {
         let id = self.columns.id.as_ref().and_then(|id| self.train.position(id));
-        let Some(id) = id else { return (0..self.train.len()).map(|row| vec![row]).collect() };
+        let Some(id) = id else {
+            return (0..self.train.len()).map(|row| vec![row]).collect();
+        };
         let mut place: HashMap<Cow<'_, str>, usize> = HashMap::new();
         let mut units: Vec<Vec<usize>> = Vec::new();
         for (row, value) in self.train.column(id).into_iter().enumerate() {
@@ -120,7 +129,17 @@ impl Rows<'_> {
         if columns.is_empty() || !columns.iter().all(|c| is_categorical(c)) {
             return None;
         }
-        Some((0..self.train.len()).map(|row| columns.iter().map(|c| c[row].as_ref()).collect::<Vec<_>>().join("\u{1f}")).collect())
+        Some(
+            (0..self.train.len())
+                .map(|row| {
+                    columns
+                        .iter()
+                        .map(|c| c[row].as_ref())
+                        .collect::<Vec<_>>()
+                        .join("\u{1f}")
+                })
+                .collect(),
+        )
     }
 }
 
@@ -131,7 +150,10 @@ pub fn is_categorical(values: &[Cow<'_, str>]) -> bool {
     if distinct.is_empty() || distinct.len() > MAX_CLASSES || distinct.len() * 4 > present.len() {
         return false;
     }
-    let numbers = distinct.iter().filter_map(|v| v.parse::<f64>().ok()).collect::<Vec<_>>();
+    let numbers = distinct
+        .iter()
+        .filter_map(|v| v.parse::<f64>().ok())
+        .collect::<Vec<_>>();
     if numbers.len() * 2 < distinct.len() {
         return true;
     }
@@ -142,7 +164,12 @@ pub fn is_categorical(values: &[Cow<'_, str>]) -> bool {
 fn by_time(rows: &Rows<'_>, name: &str, times: &[Option<f64>]) -> Option<Choice> {
     let total = times.len();
     let share = (rows.ratio() * total as f64).round() as usize;
-    let wanted = if rows.settings.ratio.is_some() { share } else { share.min(rows.test.len()) }.max(1);
+    let wanted = if rows.settings.ratio.is_some() {
+        share
+    } else {
+        share.min(rows.test.len())
+    }
+    .max(1);
     let mut counts: BTreeMap<u64, (f64, usize)> = BTreeMap::new();
     for time in times.iter().flatten() {
         counts.entry(sortable(*time)).or_insert((*time, 0)).1 += 1;
@@ -170,7 +197,11 @@ fn by_time(rows: &Rows<'_>, name: &str, times: &[Option<f64>]) -> Option<Choice>
         "all times of test.csv are after those of train.csv"
     };
     let how = format!("the latest rows by '{name}' ({why})");
-    Some(Choice { held: times.iter().map(|t| t.is_some_and(|t| t >= first)).collect(), how, by_time: true })
+    Some(Choice {
+        held: times.iter().map(|t| t.is_some_and(|t| t >= first)).collect(),
+        how,
+        by_time: true,
+    })
 }
 
 /// Order-keeping bits of a number.
@@ -181,20 +212,34 @@ fn sortable(value: f64) -> u64 {
 
 /// The column that shows that the package was split by time: all its test values are after all training values.
 fn find_time(rows: &Rows<'_>) -> Option<(String, Vec<Option<f64>>)> {
-    let id = rows.columns.id.as_deref().and_then(|id| Some((rows.train.position(id)?, rows.test.position(id)?, id)));
+    let id = rows
+        .columns
+        .id
+        .as_deref()
+        .and_then(|id| Some((rows.train.position(id)?, rows.test.position(id)?, id)));
     let mut best: Option<(bool, usize, String, Vec<Option<f64>>)> = None;
     for (train, test, name) in id.into_iter().chain(rows.shared()) {
-        let Some((before, after)) = read_times(name, &rows.train.column(train), &rows.test.column(test)) else { continue };
+        let Some((before, after)) = read_times(name, &rows.train.column(train), &rows.test.column(test)) else {
+            continue;
+        };
         let missing = before.iter().filter(|t| t.is_none()).count();
         let last = before.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
         let first = after.iter().flatten().copied().fold(f64::INFINITY, f64::min);
         if missing * 5 > before.len() || after.iter().any(Option::is_none) || first <= last || !last.is_finite() {
             continue;
         }
-        let distinct = before.iter().flatten().map(|t| t.to_bits()).collect::<HashSet<_>>().len();
+        let distinct = before
+            .iter()
+            .flatten()
+            .map(|t| t.to_bits())
+            .collect::<HashSet<_>>()
+            .len();
         // A column without gaps is better than one with gaps, then the finer one.
         let candidate = (missing == 0, distinct);
-        if best.as_ref().is_none_or(|(complete, n, ..)| candidate > (*complete, *n)) {
+        if best
+            .as_ref()
+            .is_none_or(|(complete, n, ..)| candidate > (*complete, *n))
+        {
             best = Some((candidate.0, candidate.1, name.to_owned(), before));
         }
     }
@@ -282,7 +327,10 @@ fn by_group(rows: &Rows<'_>, name: &str, column: usize, why: &str) -> Option<Cho
             for (class, _) in classes.iter().zip(&held).filter(|(_, held)| **held) {
                 *part.entry(class).or_default() += 1.0 / count;
             }
-            error += part.iter().map(|(class, share)| (share - whole.get(class).copied().unwrap_or(0.0)).abs()).sum::<f64>();
+            error += part
+                .iter()
+                .map(|(class, share)| (share - whole.get(class).copied().unwrap_or(0.0)).abs())
+                .sum::<f64>();
         }
         if best.as_ref().is_none_or(|(e, _)| error < *e) {
             best = Some((error, held));
@@ -290,7 +338,11 @@ fn by_group(rows: &Rows<'_>, name: &str, column: usize, why: &str) -> Option<Cho
     }
     let held = best?.1;
     let how = format!("whole groups of '{name}' ({why})");
-    Some(Choice { held, how, by_time: false })
+    Some(Choice {
+        held,
+        how,
+        by_time: false,
+    })
 }
 
 /// Draws units so that every class keeps its share; without classes, plainly.
@@ -309,7 +361,9 @@ fn by_class(rows: &Rows<'_>, units: &[Vec<usize>]) -> Choice {
     }
     let ratio = rows.ratio();
     let mut rng = rows.rng();
-    let total = (ratio * units.len() as f64).round().clamp(1.0, (units.len().max(2) - 1) as f64) as usize;
+    let total = (ratio * units.len() as f64)
+        .round()
+        .clamp(1.0, (units.len().max(2) - 1) as f64) as usize;
     let mut sizes: Vec<(usize, f64)> = strata
         .iter()
         .map(|s| {
@@ -320,7 +374,11 @@ fn by_class(rows: &Rows<'_>, units: &[Vec<usize>]) -> Choice {
     let mut open = total.saturating_sub(sizes.iter().map(|s| s.0).sum());
     let mut by_rest: Vec<usize> = (0..sizes.len()).collect();
     // A stratum that would give nothing comes first, then the largest rests.
-    by_rest.sort_by(|a, b| (sizes[*a].0 > 0).cmp(&(sizes[*b].0 > 0)).then(sizes[*b].1.total_cmp(&sizes[*a].1)));
+    by_rest.sort_by(|a, b| {
+        (sizes[*a].0 > 0)
+            .cmp(&(sizes[*b].0 > 0))
+            .then(sizes[*b].1.total_cmp(&sizes[*a].1))
+    });
     for stratum in by_rest {
         if open == 0 {
             break;
@@ -336,6 +394,14 @@ fn by_class(rows: &Rows<'_>, units: &[Vec<usize>]) -> Choice {
             units[*unit].iter().for_each(|row| held[*row] = true);
         }
     }
-    let how = if classes.is_some() { "drawn so that the classes keep their shares" } else { "drawn at random" };
-    Choice { held, how: how.to_owned(), by_time: false }
+    let how = if classes.is_some() {
+        "drawn so that the classes keep their shares"
+    } else {
+        "drawn at random"
+    };
+    Choice {
+        held,
+        how: how.to_owned(),
+        by_time: false,
+    }
 }

@@ -57,7 +57,9 @@ impl CustomSplit {
             ("test_answer", &table(&self.test_answer), input.answer),
         ] {
             if made.columns() != real.columns() {
-                return Ok(Err(format!("{CUSTOM_SPLIT}: the columns of '{name}' are not those of the real file")));
+                return Ok(Err(format!(
+                    "{CUSTOM_SPLIT}: the columns of '{name}' are not those of the real file"
+                )));
             }
             if made.is_empty() {
                 return Ok(Err(format!("{CUSTOM_SPLIT}: '{name}' has no rows")));
@@ -66,15 +68,26 @@ impl CustomSplit {
         let side = side_files(input);
         for name in self.exclude.iter().chain(self.rename.keys()) {
             if !side.contains(name) {
-                return Ok(Err(format!("{CUSTOM_SPLIT}: '{name}' is not a public file beside the CSV files")));
+                return Ok(Err(format!(
+                    "{CUSTOM_SPLIT}: '{name}' is not a public file beside the CSV files"
+                )));
             }
         }
-        if let Some(bad) = self.rename.values().find(|to| !Path::new(to).components().all(|c| matches!(c, Component::Normal(_)))) {
-            return Ok(Err(format!("{CUSTOM_SPLIT}: '{bad}' is not a path inside the public folder")));
+        if let Some(bad) = self
+            .rename
+            .values()
+            .find(|to| !Path::new(to).components().all(|c| matches!(c, Component::Normal(_))))
+        {
+            return Ok(Err(format!(
+                "{CUSTOM_SPLIT}: '{bad}' is not a path inside the public folder"
+            )));
         }
         let public = out.join("public");
         for name in side.iter().filter(|n| !self.exclude.contains(*n)) {
-            link_file(&input.public.join(name), &public.join(self.rename.get(name).unwrap_or(name)))?;
+            link_file(
+                &input.public.join(name),
+                &public.join(self.rename.get(name).unwrap_or(name)),
+            )?;
         }
         for (path, text) in [
             ("public/train.csv", &self.train),
@@ -88,7 +101,16 @@ impl CustomSplit {
             }
             std::fs::write(&path, text).map_err(io("write", &path))?;
         }
-        let how = self.note.clone().unwrap_or_else(|| "made by the package's utils/split.py".to_owned());
-        Ok(Ok(Split { how, train_rows: train.len(), test_rows: test.len(), by_time: false, notes: Vec::new() }))
+        let how = self
+            .note
+            .clone()
+            .unwrap_or_else(|| "made by the package's utils/split.py".to_owned());
+        Ok(Ok(Split {
+            how,
+            train_rows: train.len(),
+            test_rows: test.len(),
+            by_time: false,
+            notes: Vec::new(),
+        }))
     }
 }

@@ -13,8 +13,8 @@ use crate::gym::table::{Cell, Table};
 const COVERAGE: f64 = 0.5;
 /// Formats that may hold rows of the training data in a way that is not understood here.
 const OPAQUE: [&str; 22] = [
-    "npy", "npz", "parquet", "feather", "arrow", "pkl", "pickle", "h5", "hdf5", "mat", "json", "jsonl", "xlsx", "xls", "zip", "tar", "tgz",
-    "7z", "gz", "db", "sqlite", "rds",
+    "npy", "npz", "parquet", "feather", "arrow", "pkl", "pickle", "h5", "hdf5", "mat", "json", "jsonl", "xlsx", "xls",
+    "zip", "tar", "tgz", "7z", "gz", "db", "sqlite", "rds",
 ];
 
 /// Whose file or row it is.
@@ -62,7 +62,14 @@ pub struct FilePlan {
 fn owners(files: &RowFiles<'_>) -> HashMap<String, Owner> {
     let mut owners: HashMap<String, Owner> = HashMap::new();
     let mut add = |value: Cow<'_, str>, owner: Owner| {
-        owners.entry(value.into_owned()).and_modify(|o| if *o != owner { *o = Owner::Shared }).or_insert(owner);
+        owners
+            .entry(value.into_owned())
+            .and_modify(|o| {
+                if *o != owner {
+                    *o = Owner::Shared
+                }
+            })
+            .or_insert(owner);
     };
     let Some(id) = files.id else { return HashMap::new() };
     if let Some(column) = files.train.position(id) {
@@ -71,7 +78,11 @@ fn owners(files: &RowFiles<'_>) -> HashMap<String, Owner> {
         }
     }
     if let Some(column) = files.test.position(id) {
-        files.test.column(column).into_iter().for_each(|value| add(value, Owner::Test));
+        files
+            .test
+            .column(column)
+            .into_iter()
+            .for_each(|value| add(value, Owner::Test));
     }
     owners
 }
@@ -91,7 +102,12 @@ impl Layer {
 }
 
 /// Plans the files of `paths` (relative to `public`, without the four tables). Tables keyed by the identifier are written to `out`.
-pub fn plan_files(files: &RowFiles<'_>, public: &Path, paths: &[String], out: &Path) -> Result<Result<FilePlan, String>, GymError> {
+pub fn plan_files(
+    files: &RowFiles<'_>,
+    public: &Path,
+    paths: &[String],
+    out: &Path,
+) -> Result<Result<FilePlan, String>, GymError> {
     let owners = owners(files);
     let mut plan = FilePlan::default();
     let (tables, others): (Vec<&String>, Vec<&String>) = paths.iter().partition(|p| is_table_path(p));
@@ -105,7 +121,12 @@ pub fn plan_files(files: &RowFiles<'_>, public: &Path, paths: &[String], out: &P
 }
 
 /// Places the files that belong to single rows; the others are kept as they are.
-fn plan_row_files(files: &RowFiles<'_>, owners: &HashMap<String, Owner>, paths: &[&String], plan: &mut FilePlan) -> Result<(), String> {
+fn plan_row_files(
+    files: &RowFiles<'_>,
+    owners: &HashMap<String, Owner>,
+    paths: &[&String],
+    plan: &mut FilePlan,
+) -> Result<(), String> {
     let named: HashMap<&str, (&str, Layer)> = paths
         .iter()
         .filter_map(|path| {
@@ -114,14 +135,23 @@ fn plan_row_files(files: &RowFiles<'_>, owners: &HashMap<String, Owner>, paths: 
         })
         .collect();
     let with_files: HashSet<&str> = named.values().map(|(name, _)| *name).collect();
-    let trained = owners.iter().filter(|(_, o)| matches!(o, Owner::Kept | Owner::Held)).count();
-    let covered = with_files.iter().filter(|n| matches!(owners.get(**n), Some(Owner::Kept | Owner::Held))).count();
+    let trained = owners
+        .iter()
+        .filter(|(_, o)| matches!(o, Owner::Kept | Owner::Held))
+        .count();
+    let covered = with_files
+        .iter()
+        .filter(|n| matches!(owners.get(**n), Some(Owner::Kept | Owner::Held)))
+        .count();
     let by_name = trained > 0 && covered as f64 >= COVERAGE * trained as f64;
     let cells = path_cells(files, paths);
     let mut place: BTreeMap<&str, (Owner, Layer)> = BTreeMap::new();
     for path in paths.iter().map(|p| p.as_str()) {
         let from_cell = cells.get(path).map(|cell| (cell.owner, file_layer(path)));
-        let from_name = named.get(path).filter(|_| by_name).and_then(|(name, layer)| Some((*owners.get(*name)?, layer.clone())));
+        let from_name = named
+            .get(path)
+            .filter(|_| by_name)
+            .and_then(|(name, layer)| Some((*owners.get(*name)?, layer.clone())));
         if let Some(found) = from_cell.or(from_name) {
             place.insert(path, found);
         }
@@ -137,7 +167,11 @@ fn plan_row_files(files: &RowFiles<'_>, owners: &HashMap<String, Owner>, paths: 
             continue;
         }
         let row = &path[layer.folder.len()..path.len() - if layer.rest == "/" { 0 } else { layer.rest.len() }];
-        let row = if layer.rest == "/" { row.split('/').next().unwrap_or(row) } else { row };
+        let row = if layer.rest == "/" {
+            row.split('/').next().unwrap_or(row)
+        } else {
+            row
+        };
         let single = *seen.entry((row, layer.kind())).or_insert(&layer.folder) == layer.folder;
         *one_each.entry(layer.kind()).or_insert(true) &= single;
     }
@@ -146,7 +180,9 @@ fn plan_row_files(files: &RowFiles<'_>, owners: &HashMap<String, Owner>, paths: 
         let Some((owner, layer)) = place.get(path) else {
             opaque(path)?;
             if is_opaque(path) {
-                plan.notes.push(format!("{path} is kept as it is; its format was not searched for labels"));
+                plan.notes.push(format!(
+                    "{path} is kept as it is; its format was not searched for labels"
+                ));
             }
             plan.links.push((path.to_owned(), path.to_owned()));
             continue;
@@ -154,10 +190,16 @@ fn plan_row_files(files: &RowFiles<'_>, owners: &HashMap<String, Owner>, paths: 
         match owner {
             Owner::Test => {}
             Owner::Kept | Owner::Shared => plan.links.push((path.to_owned(), path.to_owned())),
-            Owner::Held => match test_folder(layer, test_folders.get(layer.kind()), one_each.get(layer.kind()) == Some(&true)) {
+            Owner::Held => match test_folder(
+                layer,
+                test_folders.get(layer.kind()),
+                one_each.get(layer.kind()) == Some(&true),
+            ) {
                 Some(folder) => {
                     let moved = format!("{folder}{}", &path[layer.folder.len()..]);
-                    if moved != path && let Some(cell) = cells.get(path) {
+                    if moved != path
+                        && let Some(cell) = cells.get(path)
+                    {
                         for (row, column, text) in &cell.places {
                             plan.renamed.insert((*row, *column), text.replace(path, &moved));
                         }
@@ -169,7 +211,9 @@ fn plan_row_files(files: &RowFiles<'_>, owners: &HashMap<String, Owner>, paths: 
         }
     }
     if dropped > 0 {
-        plan.notes.push(format!("{dropped} files of held-out rows are left out, because test rows have no such files"));
+        plan.notes.push(format!(
+            "{dropped} files of held-out rows are left out, because test rows have no such files"
+        ));
     }
     Ok(())
 }
@@ -190,7 +234,14 @@ fn test_folder<'a>(layer: &'a Layer, folders: Option<&HashSet<&'a str>>, one: bo
 
 /// A name with its last `train` turned into `test`.
 fn swap_train(name: &str) -> Option<String> {
-    [("training", "testing"), ("train", "test"), ("Train", "Test"), ("TRAIN", "TEST")].into_iter().find_map(|(from, to)| {
+    [
+        ("training", "testing"),
+        ("train", "test"),
+        ("Train", "Test"),
+        ("TRAIN", "TEST"),
+    ]
+    .into_iter()
+    .find_map(|(from, to)| {
         let at = name.rfind(from)?;
         Some(format!("{}{to}{}", &name[..at], &name[at + from.len()..]))
     })
@@ -201,17 +252,31 @@ fn row_name(path: &str, known: impl Fn(&str) -> bool) -> Option<(&str, Layer)> {
     let file_start = path.rfind('/').map_or(0, |at| at + 1);
     let file = &path[file_start..];
     let mut ends: Vec<usize> = vec![file.len()];
-    ends.extend(file.char_indices().rev().filter(|(_, c)| matches!(c, '.' | '_' | '-')).map(|(at, _)| at));
+    ends.extend(
+        file.char_indices()
+            .rev()
+            .filter(|(_, c)| matches!(c, '.' | '_' | '-'))
+            .map(|(at, _)| at),
+    );
     for end in ends.into_iter().filter(|end| *end > 0) {
         if known(&file[..end]) {
-            let layer = Layer { folder: path[..file_start].to_owned(), rest: file[end..].to_owned() };
+            let layer = Layer {
+                folder: path[..file_start].to_owned(),
+                rest: file[end..].to_owned(),
+            };
             return Some((&file[..end], layer));
         }
     }
     let mut start = 0;
     for part in path[..file_start].split_terminator('/') {
         if known(part) {
-            return Some((part, Layer { folder: path[..start].to_owned(), rest: "/".to_owned() }));
+            return Some((
+                part,
+                Layer {
+                    folder: path[..start].to_owned(),
+                    rest: "/".to_owned(),
+                },
+            ));
         }
         start += part.len() + 1;
     }
@@ -221,7 +286,10 @@ fn row_name(path: &str, known: impl Fn(&str) -> bool) -> Option<(&str, Layer)> {
 fn file_layer(path: &str) -> Layer {
     let start = path.rfind('/').map_or(0, |at| at + 1);
     let rest = path[start..].rfind('.').map_or("", |dot| &path[start + dot..]);
-    Layer { folder: path[..start].to_owned(), rest: rest.to_owned() }
+    Layer {
+        folder: path[..start].to_owned(),
+        rest: rest.to_owned(),
+    }
 }
 
 /// Cells that give the path of a file.
@@ -250,14 +318,19 @@ fn path_cells<'p>(files: &RowFiles<'_>, paths: &[&'p String]) -> HashMap<&'p str
         }
     };
     for (name, test_column) in files.test.columns().iter().enumerate().map(|(n, c)| (c, n)) {
-        let Some(train_column) = files.train.position(name) else { continue };
+        let Some(train_column) = files.train.position(name) else {
+            continue;
+        };
         let values = files.train.column(train_column);
         if values.iter().take(50).filter(|v| resolve(v).is_some()).count() * 2 < values.len().min(50) {
             continue;
         }
         let mut add = |text: Cow<'_, str>, owner: Owner, row: Option<usize>| {
             let Some(path) = resolve(&text) else { return };
-            let cell = found.entry(path).or_insert(PathCells { owner, places: Vec::new() });
+            let cell = found.entry(path).or_insert(PathCells {
+                owner,
+                places: Vec::new(),
+            });
             if cell.owner != owner {
                 cell.owner = Owner::Shared;
             }
@@ -266,7 +339,11 @@ fn path_cells<'p>(files: &RowFiles<'_>, paths: &[&'p String]) -> HashMap<&'p str
         for (row, (text, held)) in values.into_iter().zip(files.held).enumerate() {
             add(text, if *held { Owner::Held } else { Owner::Kept }, held.then_some(row));
         }
-        files.test.column(test_column).into_iter().for_each(|text| add(text, Owner::Test, None));
+        files
+            .test
+            .column(test_column)
+            .into_iter()
+            .for_each(|text| add(text, Owner::Test, None));
     }
     found
 }
@@ -279,7 +356,9 @@ fn is_opaque(path: &str) -> bool {
 /// Refuses files that look like training data in a format that cannot be divided.
 fn opaque(path: &str) -> Result<(), String> {
     if is_opaque(path) && path.to_ascii_lowercase().contains("train") {
-        return Err(format!("{path} looks like training data in a format that cannot be divided; bring utils/split.py"));
+        return Err(format!(
+            "{path} looks like training data in a format that cannot be divided; bring utils/split.py"
+        ));
     }
     Ok(())
 }
@@ -307,33 +386,61 @@ impl SideTable<'_> {
 
 /// Divides the tables that are keyed by the identifier like the rows themselves.
 fn write_tables(
-    files: &RowFiles<'_>, owners: &HashMap<String, Owner>, public: &Path, paths: &[&String], out: &Path, plan: &mut FilePlan,
+    files: &RowFiles<'_>,
+    owners: &HashMap<String, Owner>,
+    public: &Path,
+    paths: &[&String],
+    out: &Path,
+    plan: &mut FilePlan,
 ) -> Result<Result<(), String>, GymError> {
     let mut sides = Vec::new();
     for path in paths {
         let table = Table::read(&public.join(path))?;
-        if let Some(columns) = files.pair.and_then(|(id, item)| Some((table.position(id)?, table.position(item)?))) {
+        if let Some(columns) = files
+            .pair
+            .and_then(|(id, item)| Some((table.position(id)?, table.position(item)?)))
+        {
             write_without_pairs(files, path, &table, columns, out)?;
             continue;
         }
         let secret = files.secret.iter().any(|s| table.position(s).is_some());
         match files.id.and_then(|id| table.position(id)) {
             Some(key) => {
-                let owners = table.column(key).into_iter().map(|v| owners.get(v.as_ref()).copied()).collect();
+                let owners = table
+                    .column(key)
+                    .into_iter()
+                    .map(|v| owners.get(v.as_ref()).copied())
+                    .collect();
                 sides.push(SideTable { path, table, owners });
             }
-            None if secret && files.train.columns().iter().filter(|c| table.position(c).is_some()).count() > 1 => {
-                plan.notes.push(format!("{path} is left out: it repeats labelled training columns without the identifier"));
+            None if secret
+                && files
+                    .train
+                    .columns()
+                    .iter()
+                    .filter(|c| table.position(c).is_some())
+                    .count()
+                    > 1 =>
+            {
+                plan.notes.push(format!(
+                    "{path} is left out: it repeats labelled training columns without the identifier"
+                ));
             }
             None => plan.links.push(((*path).clone(), (*path).clone())),
         }
     }
     let partner = |train: &SideTable<'_>| {
         let swapped = swap_train(train.path);
-        sides.iter().filter(|s| s.is_test()).find(|s| swapped.as_deref() == Some(s.path)).or_else(|| {
-            let mut same = sides.iter().filter(|s| s.is_test() && s.table.columns() == train.table.columns());
-            same.next().filter(|_| same.next().is_none())
-        })
+        sides
+            .iter()
+            .filter(|s| s.is_test())
+            .find(|s| swapped.as_deref() == Some(s.path))
+            .or_else(|| {
+                let mut same = sides
+                    .iter()
+                    .filter(|s| s.is_test() && s.table.columns() == train.table.columns());
+                same.next().filter(|_| same.next().is_none())
+            })
     };
     let mut used: HashSet<&str> = HashSet::new();
     for side in &sides {
@@ -341,7 +448,10 @@ fn write_tables(
             let kept = |owner: &Option<Owner>| *owner != Some(Owner::Held);
             save(side, kept, out)?;
             let Some(test) = partner(side) else {
-                plan.notes.push(format!("{} has no counterpart for test rows; its held-out rows are left out", side.path));
+                plan.notes.push(format!(
+                    "{} has no counterpart for test rows; its held-out rows are left out",
+                    side.path
+                ));
                 continue;
             };
             used.insert(test.path);
@@ -360,7 +470,10 @@ fn write_tables(
         }
     }
     Ok(match sides.iter().find(|s| s.is_test() && !used.contains(s.path)) {
-        Some(side) => Err(format!("{} tells about test rows what no public file tells about training rows", side.path)),
+        Some(side) => Err(format!(
+            "{} tells about test rows what no public file tells about training rows",
+            side.path
+        )),
         None => Ok(()),
     })
 }
@@ -368,31 +481,52 @@ fn write_tables(
 fn save(side: &SideTable<'_>, wanted: impl Fn(&Option<Owner>) -> bool, out: &Path) -> Result<(), GymError> {
     let mut writer = side.table.writer();
     writer.header();
-    (0..side.table.len()).filter(|row| wanted(&side.owners[*row])).for_each(|row| writer.copy(row));
+    (0..side.table.len())
+        .filter(|row| wanted(&side.owners[*row]))
+        .for_each(|row| writer.copy(row));
     writer.save(&out.join(side.path))
 }
 
 /// A table of the same interactions as the training rows: those held back go.
-fn write_without_pairs(files: &RowFiles<'_>, path: &str, table: &Table, columns: (usize, usize), out: &Path) -> Result<(), GymError> {
+fn write_without_pairs(
+    files: &RowFiles<'_>,
+    path: &str,
+    table: &Table,
+    columns: (usize, usize),
+    out: &Path,
+) -> Result<(), GymError> {
     let mut hidden: HashSet<(String, String)> = HashSet::new();
-    if let Some((id, item)) = files.pair.and_then(|(id, item)| Some((files.train.position(id)?, files.train.position(item)?))) {
+    if let Some((id, item)) = files
+        .pair
+        .and_then(|(id, item)| Some((files.train.position(id)?, files.train.position(item)?)))
+    {
         let cell = |row, column| files.train.value(row, column).unwrap_or_default().into_owned();
-        hidden.extend((0..files.train.len()).filter(|row| files.held[*row]).map(|row| (cell(row, id), cell(row, item))));
+        hidden.extend(
+            (0..files.train.len())
+                .filter(|row| files.held[*row])
+                .map(|row| (cell(row, id), cell(row, item))),
+        );
     }
     let cell = |row, column| table.value(row, column).unwrap_or_default().into_owned();
     let mut writer = table.writer();
     writer.header();
-    (0..table.len()).filter(|row| !hidden.contains(&(cell(*row, columns.0), cell(*row, columns.1)))).for_each(|row| writer.copy(row));
+    (0..table.len())
+        .filter(|row| !hidden.contains(&(cell(*row, columns.0), cell(*row, columns.1))))
+        .for_each(|row| writer.copy(row));
     writer.save(&out.join(path))
 }
 
 /// A table of training and test rows together: test rows go, and what is empty for all of them becomes empty for held-out rows.
 fn write_common(side: &SideTable<'_>, secret: &[String], out: &Path) -> Result<(), GymError> {
     let width = side.table.columns().len();
-    let of_test: Vec<usize> = (0..side.table.len()).filter(|row| side.owners[*row] == Some(Owner::Test)).collect();
+    let of_test: Vec<usize> = (0..side.table.len())
+        .filter(|row| side.owners[*row] == Some(Owner::Test))
+        .collect();
     let empty = |row: &usize, c: usize| side.table.value(*row, c).is_none_or(|v| v.trim().is_empty());
     let hidden: Vec<bool> = (0..width)
-        .map(|c| secret.contains(&side.table.columns()[c]) || !of_test.is_empty() && of_test.iter().all(|row| empty(row, c)))
+        .map(|c| {
+            secret.contains(&side.table.columns()[c]) || !of_test.is_empty() && of_test.iter().all(|row| empty(row, c))
+        })
         .collect();
     let mut writer = side.table.writer();
     writer.header();
@@ -400,7 +534,11 @@ fn write_common(side: &SideTable<'_>, secret: &[String], out: &Path) -> Result<(
         match side.owners[row] {
             Some(Owner::Test) => {}
             Some(Owner::Held) if hidden.contains(&true) => writer.row((0..width).map(|c| {
-                if hidden[c] { Cell::Text("".into()) } else { Cell::Field(&side.table, row, c) }
+                if hidden[c] {
+                    Cell::Text("".into())
+                } else {
+                    Cell::Field(&side.table, row, c)
+                }
             })),
             _ => writer.copy(row),
         }

@@ -57,7 +57,11 @@ impl HeldBack {
         let total: usize = sizes.iter().sum();
         let hits = |column: usize| {
             let values: HashSet<Cow<'_, str>> = train.column(column).into_iter().collect();
-            lists.iter().flat_map(|l| l.split_whitespace()).filter(|i| values.contains(*i)).count()
+            lists
+                .iter()
+                .flat_map(|l| l.split_whitespace())
+                .filter(|i| values.contains(*i))
+                .count()
         };
         let (item, best) = (0..train.columns().len())
             .filter(|c| *c != id_train && test.position(&train.columns()[*c]).is_none())
@@ -70,14 +74,29 @@ impl HeldBack {
         let order = (0..train.columns().len())
             .filter(|c| *c != id_train && *c != item && is_time_name(&train.columns()[*c]))
             .find(|c| read_order(&train.column(*c)).is_some());
-        Some(Self { id: id_train, item, order, per_id: sizes[sizes.len() / 2].max(1) })
+        Some(Self {
+            id: id_train,
+            item,
+            order,
+            per_id: sizes[sizes.len() / 2].max(1),
+        })
     }
 
     /// Holds back the last items of every test id that keeps at least as many rows as it loses.
-    pub fn choose(&self, id: &str, train: &Table, test: &Table, settings: &ValidationSettings) -> Result<Interactions, String> {
+    pub fn choose(
+        &self,
+        id: &str,
+        train: &Table,
+        test: &Table,
+        settings: &ValidationSettings,
+    ) -> Result<Interactions, String> {
         let mut rng = ChaCha8Rng::seed_from_u64(settings.seed.unwrap_or(DEFAULT_SEED));
         let order = match &settings.time_column {
-            Some(name) => Some(train.position(name).ok_or_else(|| format!("validation.time_column '{name}' is not a column of train.csv"))?),
+            Some(name) => Some(
+                train
+                    .position(name)
+                    .ok_or_else(|| format!("validation.time_column '{name}' is not a column of train.csv"))?,
+            ),
             None => self.order,
         };
         let times = order.and_then(|c| read_order(&train.column(c)));
@@ -88,7 +107,9 @@ impl HeldBack {
         let items = train.column(self.item);
         let mut held = vec![false; train.len()];
         let mut answers = Vec::new();
-        let test_id = test.position(id).ok_or_else(|| format!("test.csv has no column '{id}'"))?;
+        let test_id = test
+            .position(id)
+            .ok_or_else(|| format!("test.csv has no column '{id}'"))?;
         for (test_row, value) in test.column(test_id).into_iter().enumerate() {
             let Some(rows) = rows_of.get(&value) else { continue };
             if rows.len() < 2 * self.per_id {
@@ -104,13 +125,25 @@ impl HeldBack {
                 None => rows.shuffle(&mut rng),
             }
             let last = &rows[rows.len() - self.per_id..];
-            answers.push((test_row, last.iter().map(|row| items[*row].as_ref()).collect::<Vec<_>>().join(" ")));
+            answers.push((
+                test_row,
+                last.iter()
+                    .map(|row| items[*row].as_ref())
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            ));
             // An item that is held back must not be found in another row of the same id.
             let hidden: HashSet<&str> = last.iter().map(|row| items[*row].as_ref()).collect();
-            rows.iter().filter(|row| hidden.contains(items[**row].as_ref())).for_each(|row| held[*row] = true);
+            rows.iter()
+                .filter(|row| hidden.contains(items[**row].as_ref()))
+                .for_each(|row| held[*row] = true);
         }
         if answers.is_empty() {
-            return Err(format!("no value of '{id}' has {} training rows to hold {} back", 2 * self.per_id, self.per_id));
+            return Err(format!(
+                "no value of '{id}' has {} training rows to hold {} back",
+                2 * self.per_id,
+                self.per_id
+            ));
         }
         let by = order.map_or("drawn".to_owned(), |c| format!("the last by '{}'", train.columns()[c]));
         let how = format!("{} rows of each '{id}' held back ({by})", self.per_id);

@@ -5,9 +5,9 @@ mod choose;
 mod custom;
 mod files;
 mod held_back;
-mod time;
 #[cfg(test)]
 mod tests;
+mod time;
 mod verify;
 
 use std::borrow::Cow;
@@ -107,10 +107,16 @@ fn find_answers(input: &SplitInput<'_>) -> Result<Answers, String> {
     if let (Some(id), [target]) = (&columns.id, columns.targets.as_slice())
         && let Some(rule) = HeldBack::find(id, target, train, input.test, input.answer)
     {
-        return Ok(Answers::HeldBack { target: target.clone(), rule });
+        return Ok(Answers::HeldBack {
+            target: target.clone(),
+            rule,
+        });
     }
     let names: Vec<&str> = missing.into_iter().map(String::as_str).collect();
-    Err(format!("the answer columns {} are not in train.csv and do not follow from it", names.join(", ")))
+    Err(format!(
+        "the answer columns {} are not in train.csv and do not follow from it",
+        names.join(", ")
+    ))
 }
 
 /// Recognises answers with one column a class, of which exactly one is set in each row.
@@ -124,14 +130,22 @@ fn find_one_hot(input: &SplitInput<'_>) -> Option<Answers> {
             && targets.len() > 1
             && values.iter().all(|v| targets.contains(v.as_ref()))
     })?;
-    let cells: Vec<Vec<Cow<'_, str>>> =
-        input.columns.targets.iter().filter_map(|t| Some(input.answer.column(input.answer.position(t)?))).collect();
+    let cells: Vec<Vec<Cow<'_, str>>> = input
+        .columns
+        .targets
+        .iter()
+        .filter_map(|t| Some(input.answer.column(input.answer.position(t)?)))
+        .collect();
     let texts: HashSet<&str> = cells.iter().flatten().map(|v| v.as_ref()).collect();
     let is = |text: &&&str, wanted: f64| text.trim().parse::<f64>() == Ok(wanted);
     let hot = texts.iter().find(|t| is(t, 1.0))?;
     let cold = texts.iter().find(|t| is(t, 0.0))?;
     let single = (0..input.answer.len()).all(|row| cells.iter().filter(|c| c[row].as_ref() == *hot).count() == 1);
-    (texts.len() == 2 && single).then(|| Answers::OneHot { column, hot: (*hot).to_owned(), cold: (*cold).to_owned() })
+    (texts.len() == 2 && single).then(|| Answers::OneHot {
+        column,
+        hot: (*hot).to_owned(),
+        cold: (*cold).to_owned(),
+    })
 }
 
 /// Divides the rows of `train.csv`.
@@ -144,20 +158,36 @@ fn divide(input: &SplitInput<'_>, answers: &Answers, out: &Path) -> Result<Resul
         .map(String::as_str)
         .collect();
     if !absent.is_empty() {
-        return Ok(Err(format!("test.csv has columns that train.csv lacks: {}", absent.join(", "))));
+        return Ok(Err(format!(
+            "test.csv has columns that train.csv lacks: {}",
+            absent.join(", ")
+        )));
     }
     let targets: Vec<usize> = match answers {
         Answers::OneHot { column, .. } => vec![*column],
         _ => columns.targets.iter().filter_map(|t| train.position(t)).collect(),
     };
-    let rows = Rows { train, test, columns, targets: &targets, settings: input.settings };
+    let rows = Rows {
+        train,
+        test,
+        columns,
+        targets: &targets,
+        settings: input.settings,
+    };
     let Choice { held, how, by_time } = match choose(&rows) {
         Ok(choice) => choice,
         Err(reason) => return Ok(Err(reason)),
     };
     let id_column = columns.id.as_ref().and_then(|id| train.position(id));
     let secret: Vec<String> = targets.iter().map(|c| train.columns()[*c].clone()).collect();
-    let row_files = RowFiles { train, test, held: &held, id: columns.id.as_deref(), secret: &secret, pair: None };
+    let row_files = RowFiles {
+        train,
+        test,
+        held: &held,
+        id: columns.id.as_deref(),
+        secret: &secret,
+        pair: None,
+    };
     let public = out.join("public");
     let side_files = side_files(input);
     let plan = match plan_files(&row_files, input.public, &side_files, &public)? {
@@ -170,14 +200,20 @@ fn divide(input: &SplitInput<'_>, answers: &Answers, out: &Path) -> Result<Resul
     let mut writer = train.writer();
     writer.header();
     let kept = held.iter().filter(|h| !**h).count();
-    (0..train.len()).filter(|row| !held[*row]).for_each(|row| writer.copy(row));
+    (0..train.len())
+        .filter(|row| !held[*row])
+        .for_each(|row| writer.copy(row));
     writer.save(&public.join("train.csv"))?;
     // Where the real file has an identifier once, so has this one, also when training rows are repeated.
     let held_rows: Vec<usize> = (0..train.len()).filter(|row| held[*row]).collect();
     let first_rows: Vec<usize> = match id_column {
         Some(id) => {
             let mut seen = HashSet::new();
-            held_rows.iter().copied().filter(|row| seen.insert(train.value(*row, id))).collect()
+            held_rows
+                .iter()
+                .copied()
+                .filter(|row| seen.insert(train.value(*row, id)))
+                .collect()
         }
         None => held_rows.clone(),
     };
@@ -196,10 +232,15 @@ fn divide(input: &SplitInput<'_>, answers: &Answers, out: &Path) -> Result<Resul
     let mut writer = test.writer();
     writer.header();
     for row in rows_like(test) {
-        writer.row(test.columns().iter().enumerate().map(|(n, name)| match plan.renamed.get(&(*row, n)) {
-            Some(text) => Cell::Text(text.as_str().into()),
-            None => source(name).map_or_else(|| id_cell(*row), |c| Cell::Field(train, *row, c)),
-        }));
+        writer.row(
+            test.columns()
+                .iter()
+                .enumerate()
+                .map(|(n, name)| match plan.renamed.get(&(*row, n)) {
+                    Some(text) => Cell::Text(text.as_str().into()),
+                    None => source(name).map_or_else(|| id_cell(*row), |c| Cell::Field(train, *row, c)),
+                }),
+        );
     }
     writer.save(&public.join("test.csv"))?;
     let mut writer = input.answer.writer();
@@ -229,13 +270,26 @@ fn divide(input: &SplitInput<'_>, answers: &Answers, out: &Path) -> Result<Resul
         }));
     }
     writer.save(&public.join("sample_submission.csv"))?;
-    Ok(Ok(Split { how, train_rows: kept, test_rows: rows_like(test).len(), by_time, notes: plan.notes }))
+    Ok(Ok(Split {
+        how,
+        train_rows: kept,
+        test_rows: rows_like(test).len(),
+        by_time,
+        notes: plan.notes,
+    }))
 }
 
 /// Makes the split of a ranking task: the ids stay, their last items are held back.
-fn hold_back(input: &SplitInput<'_>, target: &str, rule: &HeldBack, out: &Path) -> Result<Result<Split, String>, GymError> {
+fn hold_back(
+    input: &SplitInput<'_>,
+    target: &str,
+    rule: &HeldBack,
+    out: &Path,
+) -> Result<Result<Split, String>, GymError> {
     let (train, test) = (input.train, input.test);
-    let Some(id) = input.columns.id.as_deref() else { return Ok(Err("the submission has no identifier".to_owned())) };
+    let Some(id) = input.columns.id.as_deref() else {
+        return Ok(Err("the submission has no identifier".to_owned()));
+    };
     let chosen = match rule.choose(id, train, test, input.settings) {
         Ok(chosen) => chosen,
         Err(reason) => return Ok(Err(reason)),
@@ -243,7 +297,14 @@ fn hold_back(input: &SplitInput<'_>, target: &str, rule: &HeldBack, out: &Path) 
     let public = out.join("public");
     let pair = Some((id, train.columns()[rule.item].as_str()));
     let secret = [target.to_owned()];
-    let row_files = RowFiles { train, test, held: &chosen.held, id: Some(id), secret: &secret, pair };
+    let row_files = RowFiles {
+        train,
+        test,
+        held: &chosen.held,
+        id: Some(id),
+        secret: &secret,
+        pair,
+    };
     // The ids are in both parts, so nothing that is keyed by them is divided.
     let plan = match plan_files(&row_files, input.public, &side_files(input), &public)? {
         Ok(plan) => plan,
@@ -254,7 +315,9 @@ fn hold_back(input: &SplitInput<'_>, target: &str, rule: &HeldBack, out: &Path) 
     }
     let mut writer = train.writer();
     writer.header();
-    (0..train.len()).filter(|row| !chosen.held[*row]).for_each(|row| writer.copy(row));
+    (0..train.len())
+        .filter(|row| !chosen.held[*row])
+        .for_each(|row| writer.copy(row));
     writer.save(&public.join("train.csv"))?;
     let mut writer = test.writer();
     writer.header();
@@ -266,12 +329,22 @@ fn hold_back(input: &SplitInput<'_>, target: &str, rule: &HeldBack, out: &Path) 
     writer.header();
     for (row, text) in &chosen.answers {
         writer.row(input.answer.columns().iter().map(|name| {
-            if name == target { Cell::Text(text.as_str().into()) } else { id_cell(*row) }
+            if name == target {
+                Cell::Text(text.as_str().into())
+            } else {
+                id_cell(*row)
+            }
         }));
     }
     writer.save(&out.join("private/test_answer.csv"))?;
     let place: HashMap<Cow<'_, str>, usize> = match input.sample.position(id) {
-        Some(column) => input.sample.column(column).into_iter().enumerate().map(|(row, v)| (v, row)).collect(),
+        Some(column) => input
+            .sample
+            .column(column)
+            .into_iter()
+            .enumerate()
+            .map(|(row, v)| (v, row))
+            .collect(),
         None => HashMap::new(),
     };
     let mut writer = input.sample.writer();
@@ -284,7 +357,13 @@ fn hold_back(input: &SplitInput<'_>, target: &str, rule: &HeldBack, out: &Path) 
     }
     writer.save(&public.join("sample_submission.csv"))?;
     let kept = chosen.held.iter().filter(|h| !**h).count();
-    Ok(Ok(Split { how: chosen.how, train_rows: kept, test_rows: chosen.answers.len(), by_time: true, notes: plan.notes }))
+    Ok(Ok(Split {
+        how: chosen.how,
+        train_rows: kept,
+        test_rows: chosen.answers.len(),
+        by_time: true,
+        notes: plan.notes,
+    }))
 }
 
 /// Public files other than the three tables.

@@ -21,9 +21,18 @@ impl Made {
         for (path, text) in files {
             let path = dir.path().join("data").join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text.chars().map(|c| if c == 'ñ' { 0xF1 } else { c as u8 }).collect::<Vec<_>>()).unwrap();
+            fs::write(
+                path,
+                text.chars()
+                    .map(|c| if c == 'ñ' { 0xF1 } else { c as u8 })
+                    .collect::<Vec<_>>(),
+            )
+            .unwrap();
         }
-        Self { dir, settings: ValidationSettings::default() }
+        Self {
+            dir,
+            settings: ValidationSettings::default(),
+        }
     }
 
     fn derive(&self, out: &str) -> Result<Split, String> {
@@ -40,7 +49,14 @@ impl Made {
         let (sample, answer) = (tables.sample.as_ref().unwrap(), tables.answer.as_ref().unwrap());
         let columns = Columns::find(sample, test, answer);
         let input = SplitInput {
-            public: &public, public_files: &files, train, test, sample, answer, columns: &columns, settings: &self.settings,
+            public: &public,
+            public_files: &files,
+            train,
+            test,
+            sample,
+            answer,
+            columns: &columns,
+            settings: &self.settings,
         };
         derive(&input, &self.dir.path().join(out)).unwrap()
     }
@@ -51,7 +67,11 @@ impl Made {
 
     fn column(&self, path: &str, name: &str) -> Vec<String> {
         let table = self.read(path);
-        table.column(table.position(name).unwrap()).into_iter().map(|v| v.into_owned()).collect()
+        table
+            .column(table.position(name).unwrap())
+            .into_iter()
+            .map(|v| v.into_owned())
+            .collect()
     }
 
     /// Paths of the validation's public files.
@@ -83,10 +103,25 @@ fn lines(header: &str, rows: impl Iterator<Item = String>) -> String {
 fn plain(extra: &[(&str, String)]) -> Made {
     let class = |n: usize| if n.is_multiple_of(4) { "yes" } else { "no" };
     let mut files = vec![
-        ("public/train.csv", lines("id,x,y", (0..100).map(|n| format!("{n},{}.50,{}", n * 7 % 10, class(n))))),
-        ("public/test.csv", lines("id,x", (100..120).map(|n| format!("{n},{}.50", n * 7 % 10)))),
-        ("public/sample_submission.csv", lines("id,y", (100..120).map(|n| format!("{n},no")))),
-        ("private/test_answer.csv", lines("id,y", (100..120).map(|n| format!("{n},{}", class(n))))),
+        (
+            "public/train.csv",
+            lines(
+                "id,x,y",
+                (0..100).map(|n| format!("{n},{}.50,{}", n * 7 % 10, class(n))),
+            ),
+        ),
+        (
+            "public/test.csv",
+            lines("id,x", (100..120).map(|n| format!("{n},{}.50", n * 7 % 10))),
+        ),
+        (
+            "public/sample_submission.csv",
+            lines("id,y", (100..120).map(|n| format!("{n},no"))),
+        ),
+        (
+            "private/test_answer.csv",
+            lines("id,y", (100..120).map(|n| format!("{n},{}", class(n)))),
+        ),
     ];
     files.extend(extra.iter().cloned());
     Made::new(&files)
@@ -103,7 +138,10 @@ fn classes_keep_their_shares_and_files_their_form() {
     assert_eq!(test.columns(), ["id", "x"]);
     assert!(made.column("public/test.csv", "x").iter().all(|x| x.ends_with(".50")));
     assert_eq!(made.column("public/sample_submission.csv", "y"), vec!["no"; 20]);
-    assert_eq!(made.column("public/sample_submission.csv", "id"), made.column("private/test_answer.csv", "id"));
+    assert_eq!(
+        made.column("public/sample_submission.csv", "id"),
+        made.column("private/test_answer.csv", "id")
+    );
     let kept: BTreeSet<String> = made.column("public/train.csv", "id").into_iter().collect();
     assert!(made.column("public/test.csv", "id").iter().all(|id| !kept.contains(id)));
     assert!(made.public_files().contains("description.txt"));
@@ -127,17 +165,36 @@ fn the_seed_decides() {
 #[test]
 fn odd_formats_stay_as_they_are() {
     let made = Made::new(&[
-        ("public/train.csv", lines("id;año;precio;y\r", (0..50).map(|n| format!("{n};\"niño; {n}\";1,{n};{}\r", n % 2)))),
-        ("public/test.csv", lines("id;año;precio\r", (50..60).map(|n| format!("{n};\"a\";1,0\r")))),
-        ("public/sample_submission.csv", lines("id,y", (50..60).map(|n| format!("{n},0.5")))),
-        ("private/test_answer.csv", lines("id,y", (50..60).map(|n| format!("{n},1")))),
+        (
+            "public/train.csv",
+            lines(
+                "id;año;precio;y\r",
+                (0..50).map(|n| format!("{n};\"niño; {n}\";1,{n};{}\r", n % 2)),
+            ),
+        ),
+        (
+            "public/test.csv",
+            lines("id;año;precio\r", (50..60).map(|n| format!("{n};\"a\";1,0\r"))),
+        ),
+        (
+            "public/sample_submission.csv",
+            lines("id,y", (50..60).map(|n| format!("{n},0.5"))),
+        ),
+        (
+            "private/test_answer.csv",
+            lines("id,y", (50..60).map(|n| format!("{n},1"))),
+        ),
     ]);
     made.derive("validation").unwrap();
     let text = fs::read(made.dir.path().join("validation/public/test.csv")).unwrap();
     let real = fs::read(made.dir.path().join("data/public/train.csv")).unwrap();
     let line = text.split(|b| *b == b'\n').nth(1).unwrap();
     let start = [line.strip_suffix(b"\r").unwrap(), b";"].concat();
-    assert!(real.windows(start.len()).any(|w| w == start), "{}", String::from_utf8_lossy(line));
+    assert!(
+        real.windows(start.len()).any(|w| w == start),
+        "{}",
+        String::from_utf8_lossy(line)
+    );
 }
 
 #[test]
@@ -146,9 +203,18 @@ fn repeated_identifiers_stay_together() {
     rows.extend((0..30).map(|n| format!("{n},{n},{}", n % 3)));
     let made = Made::new(&[
         ("public/train.csv", lines("index,x,y", rows.into_iter())),
-        ("public/test.csv", lines("index,x", (200..210).map(|n| format!("{n},1")))),
-        ("public/sample_submission.csv", lines("index,y", (200..210).map(|n| format!("{n},0")))),
-        ("private/test_answer.csv", lines("index,y", (200..210).map(|n| format!("{n},0")))),
+        (
+            "public/test.csv",
+            lines("index,x", (200..210).map(|n| format!("{n},1"))),
+        ),
+        (
+            "public/sample_submission.csv",
+            lines("index,y", (200..210).map(|n| format!("{n},0"))),
+        ),
+        (
+            "private/test_answer.csv",
+            lines("index,y", (200..210).map(|n| format!("{n},0"))),
+        ),
     ]);
     made.derive("validation").unwrap();
     let test = made.column("public/test.csv", "index");
@@ -161,10 +227,25 @@ fn repeated_identifiers_stay_together() {
 fn groups_are_found_and_kept_whole() {
     let row = |n: usize, speaker: usize| format!("{n},s{speaker},{}", n % 10);
     let made = Made::new(&[
-        ("public/train.csv", lines("id,speaker,x,y", (0..200).map(|n| format!("{},{}", row(n, n % 10), n % 2)))),
-        ("public/test.csv", lines("id,speaker,x", (200..260).map(|n| row(n, 10 + n % 3)))),
-        ("public/sample_submission.csv", lines("id,y", (200..260).map(|n| format!("{n},0")))),
-        ("private/test_answer.csv", lines("id,y", (200..260).map(|n| format!("{n},1")))),
+        (
+            "public/train.csv",
+            lines(
+                "id,speaker,x,y",
+                (0..200).map(|n| format!("{},{}", row(n, n % 10), n % 2)),
+            ),
+        ),
+        (
+            "public/test.csv",
+            lines("id,speaker,x", (200..260).map(|n| row(n, 10 + n % 3))),
+        ),
+        (
+            "public/sample_submission.csv",
+            lines("id,y", (200..260).map(|n| format!("{n},0"))),
+        ),
+        (
+            "private/test_answer.csv",
+            lines("id,y", (200..260).map(|n| format!("{n},1"))),
+        ),
     ]);
     let split = made.derive("validation").unwrap();
     assert!(split.how.contains("'speaker'"), "{}", split.how);
@@ -179,15 +260,36 @@ fn later_tests_are_later_in_the_validation_too() {
     let date = |n: usize| format!("{:02}.{:02}.{}", n % 28 + 1, n / 28 % 12 + 1, 2000 + n / 336);
     let made = Made::new(&[
         // Not in the order of time, and with a column that only the past has.
-        ("public/train.csv", lines("match,Date,goals,y", (0..400).map(|n| n * 37 % 400).map(|n| format!("{n},{},{n},{n}.5", date(n))))),
-        ("public/test.csv", lines("match,Date", (400..440).map(|n| format!("{n},{}", date(n))))),
-        ("public/sample_submission.csv", lines("match,y", (400..440).map(|n| format!("{n},0")))),
-        ("private/test_answer.csv", lines("match,y", (400..440).map(|n| format!("{n},1")))),
+        (
+            "public/train.csv",
+            lines(
+                "match,Date,goals,y",
+                (0..400)
+                    .map(|n| n * 37 % 400)
+                    .map(|n| format!("{n},{},{n},{n}.5", date(n))),
+            ),
+        ),
+        (
+            "public/test.csv",
+            lines("match,Date", (400..440).map(|n| format!("{n},{}", date(n)))),
+        ),
+        (
+            "public/sample_submission.csv",
+            lines("match,y", (400..440).map(|n| format!("{n},0"))),
+        ),
+        (
+            "private/test_answer.csv",
+            lines("match,y", (400..440).map(|n| format!("{n},1"))),
+        ),
     ]);
     let split = made.derive("validation").unwrap();
     assert!(split.by_time);
     assert_eq!(split.test_rows, 40);
-    let held: BTreeSet<usize> = made.column("public/test.csv", "match").iter().map(|n| n.parse().unwrap()).collect();
+    let held: BTreeSet<usize> = made
+        .column("public/test.csv", "match")
+        .iter()
+        .map(|n| n.parse().unwrap())
+        .collect();
     assert_eq!(held, (360..400).collect());
     assert_eq!(made.read("public/test.csv").columns(), ["match", "Date"]);
 }
@@ -196,10 +298,19 @@ fn later_tests_are_later_in_the_validation_too() {
 fn a_group_of_rows_of_one_time_is_never_divided() {
     let row = |n: usize| format!("{n},{}", 1990 + n / 30);
     let made = Made::new(&[
-        ("public/train.csv", lines("id,year,y", (0..300).map(|n| format!("{},{n}.1", row(n))))),
+        (
+            "public/train.csv",
+            lines("id,year,y", (0..300).map(|n| format!("{},{n}.1", row(n)))),
+        ),
         ("public/test.csv", lines("id,year", (300..345).map(row))),
-        ("public/sample_submission.csv", lines("id,y", (300..345).map(|n| format!("{n},0")))),
-        ("private/test_answer.csv", lines("id,y", (300..345).map(|n| format!("{n},1")))),
+        (
+            "public/sample_submission.csv",
+            lines("id,y", (300..345).map(|n| format!("{n},0"))),
+        ),
+        (
+            "private/test_answer.csv",
+            lines("id,y", (300..345).map(|n| format!("{n},1"))),
+        ),
     ]);
     assert_eq!(made.derive("validation").unwrap().test_rows, 60);
 }
@@ -230,10 +341,22 @@ fn images(train_folder: impl Fn(usize) -> String, test_folder: &str, masks: bool
         files.insert(format!("public/{test_folder}/im{n}.png"), format!("image {n}"));
     }
     let class = |n: usize| ["cat", "dog", "cow"][n % 3];
-    files.insert("public/train.csv".into(), lines("image,y", (0..60).map(|n| format!("im{n},{}", class(n)))));
-    files.insert("public/test.csv".into(), lines("image", (60..80).map(|n| format!("im{n}"))));
-    files.insert("public/sample_submission.csv".into(), lines("image,y", (60..80).map(|n| format!("im{n},cat"))));
-    files.insert("private/test_answer.csv".into(), lines("image,y", (60..80).map(|n| format!("im{n},{}", class(n)))));
+    files.insert(
+        "public/train.csv".into(),
+        lines("image,y", (0..60).map(|n| format!("im{n},{}", class(n)))),
+    );
+    files.insert(
+        "public/test.csv".into(),
+        lines("image", (60..80).map(|n| format!("im{n}"))),
+    );
+    files.insert(
+        "public/sample_submission.csv".into(),
+        lines("image,y", (60..80).map(|n| format!("im{n},cat"))),
+    );
+    files.insert(
+        "private/test_answer.csv".into(),
+        lines("image,y", (60..80).map(|n| format!("im{n},{}", class(n)))),
+    );
     let files: Vec<(&str, String)> = files.iter().map(|(p, t)| (p.as_str(), t.clone())).collect();
     Made::new(&files)
 }
@@ -257,7 +380,10 @@ fn check_images(train_folder: impl Fn(usize) -> String, test_folder: &str) {
 #[test]
 fn held_out_images_lie_where_test_images_lie() {
     check_images(|_| "images/train".into(), "images/test");
-    check_images(|n| format!("images/train/{}", ["cat", "dog", "cow"][n % 3]), "images/test");
+    check_images(
+        |n| format!("images/train/{}", ["cat", "dog", "cow"][n % 3]),
+        "images/test",
+    );
     check_images(|_| "train_images".into(), "test_images");
     check_images(|_| "images".into(), "images");
 }
@@ -269,7 +395,8 @@ fn masks_of_held_out_images_are_left_out() {
     let files = made.public_files();
     for id in made.column("public/test.csv", "image") {
         assert!(!files.contains(&format!("masks/{id}.png")));
-        let bytes = fs::read_to_string(made.dir.path().join(format!("validation/public/images/test/{id}.png"))).unwrap();
+        let bytes =
+            fs::read_to_string(made.dir.path().join(format!("validation/public/images/test/{id}.png"))).unwrap();
         assert!(bytes.starts_with("image"));
     }
     assert!(split.notes.iter().any(|n| n.contains("left out")));
@@ -282,10 +409,25 @@ fn cells_that_name_moved_files_follow_them() {
         files.insert(format!("public/train/{}/f{n}.png", n % 2), "x".into());
     }
     (60..80).for_each(|n| drop(files.insert(format!("public/test/f{n}.png"), "x".into())));
-    files.insert("public/train.csv".into(), lines("id,path,y", (0..60).map(|n| format!("{n},train/{}/f{n}.png,{}", n % 2, n % 2))));
-    files.insert("public/test.csv".into(), lines("id,path", (60..80).map(|n| format!("{n},test/f{n}.png"))));
-    files.insert("public/sample_submission.csv".into(), lines("id,y", (60..80).map(|n| format!("{n},0"))));
-    files.insert("private/test_answer.csv".into(), lines("id,y", (60..80).map(|n| format!("{n},1"))));
+    files.insert(
+        "public/train.csv".into(),
+        lines(
+            "id,path,y",
+            (0..60).map(|n| format!("{n},train/{}/f{n}.png,{}", n % 2, n % 2)),
+        ),
+    );
+    files.insert(
+        "public/test.csv".into(),
+        lines("id,path", (60..80).map(|n| format!("{n},test/f{n}.png"))),
+    );
+    files.insert(
+        "public/sample_submission.csv".into(),
+        lines("id,y", (60..80).map(|n| format!("{n},0"))),
+    );
+    files.insert(
+        "private/test_answer.csv".into(),
+        lines("id,y", (60..80).map(|n| format!("{n},1"))),
+    );
     let files: Vec<(&str, String)> = files.iter().map(|(p, t)| (p.as_str(), t.clone())).collect();
     let made = Made::new(&files);
     made.derive("validation").unwrap();
@@ -293,18 +435,39 @@ fn cells_that_name_moved_files_follow_them() {
     for path in made.column("public/test.csv", "path") {
         assert!(path.starts_with("test/f") && found.contains(&path), "{path}");
     }
-    assert!(made.column("public/train.csv", "path").iter().all(|p| found.contains(p)));
+    assert!(
+        made.column("public/train.csv", "path")
+            .iter()
+            .all(|p| found.contains(p))
+    );
 }
 
 #[test]
 fn tables_keyed_by_the_identifier_are_divided_like_the_rows() {
-    let series = |range: std::ops::Range<usize>| lines("id,t,v", range.flat_map(|n| (0..3).map(move |t| format!("{n},{t},{}", n + t))));
-    let both = lines("id,part,y", (0..120).map(|n| if n < 100 { format!("{n},train,{n}") } else { format!("{n},test,") }));
+    let series = |range: std::ops::Range<usize>| {
+        lines(
+            "id,t,v",
+            range.flat_map(|n| (0..3).map(move |t| format!("{n},{t},{}", n + t))),
+        )
+    };
+    let both = lines(
+        "id,part,y",
+        (0..120).map(|n| {
+            if n < 100 {
+                format!("{n},train,{n}")
+            } else {
+                format!("{n},test,")
+            }
+        }),
+    );
     let made = plain(&[
         ("public/train_series.csv", series(0..100)),
         ("public/test_series.csv", series(100..120)),
         ("public/all.csv", both),
-        ("public/train_notes.csv", lines("id,note", (0..100).map(|n| format!("{n},seen")))),
+        (
+            "public/train_notes.csv",
+            lines("id,note", (0..100).map(|n| format!("{n},seen"))),
+        ),
         ("public/other.csv", "word,meaning\na,b\n".into()),
         ("public/copy.csv", lines("x,y", (0..100).map(|n| format!("{n},yes")))),
     ]);
@@ -316,11 +479,19 @@ fn tables_keyed_by_the_identifier_are_divided_like_the_rows() {
     assert_eq!(made.read("public/test_series.csv").len(), 3 * held.len());
     assert_eq!(set("public/train_notes.csv"), kept);
     assert_eq!(set("public/all.csv"), kept.union(&held).cloned().collect());
-    for (id, y) in made.column("public/all.csv", "id").into_iter().zip(made.column("public/all.csv", "y")) {
+    for (id, y) in made
+        .column("public/all.csv", "id")
+        .into_iter()
+        .zip(made.column("public/all.csv", "y"))
+    {
         assert_eq!(y.is_empty(), held.contains(&id), "{id}");
     }
     let files = made.public_files();
-    assert!(files.contains("other.csv") && !files.contains("copy.csv"), "{:?}", split.notes);
+    assert!(
+        files.contains("other.csv") && !files.contains("copy.csv"),
+        "{:?}",
+        split.notes
+    );
 }
 
 #[test]
@@ -328,13 +499,34 @@ fn no_public_file_tells_a_held_out_label() {
     // Labels that are nowhere else in the package, so that any trace of them is a leak.
     let label = |n: usize| format!("secret{n}");
     let made = Made::new(&[
-        ("public/train.csv", lines("id,x,y", (0..100).map(|n| format!("{n},{n},{}", label(n))))),
+        (
+            "public/train.csv",
+            lines("id,x,y", (0..100).map(|n| format!("{n},{n},{}", label(n)))),
+        ),
         ("public/test.csv", lines("id,x", (100..120).map(|n| format!("{n},{n}")))),
-        ("public/sample_submission.csv", lines("id,y", (100..120).map(|n| format!("{n},none")))),
-        ("private/test_answer.csv", lines("id,y", (100..120).map(|n| format!("{n},{}", label(n))))),
-        ("public/extra/train_more.csv", lines("id,z,y", (0..100).map(|n| format!("{n},1,{}", label(n))))),
-        ("public/all.csv", lines("id,y", (0..120).map(|n| format!("{n},{}", if n < 100 { label(n) } else { String::new() })))),
-        ("public/plain_copy.csv", lines("x,y", (0..100).map(|n| format!("{n},{}", label(n))))),
+        (
+            "public/sample_submission.csv",
+            lines("id,y", (100..120).map(|n| format!("{n},none"))),
+        ),
+        (
+            "private/test_answer.csv",
+            lines("id,y", (100..120).map(|n| format!("{n},{}", label(n)))),
+        ),
+        (
+            "public/extra/train_more.csv",
+            lines("id,z,y", (0..100).map(|n| format!("{n},1,{}", label(n)))),
+        ),
+        (
+            "public/all.csv",
+            lines(
+                "id,y",
+                (0..120).map(|n| format!("{n},{}", if n < 100 { label(n) } else { String::new() })),
+            ),
+        ),
+        (
+            "public/plain_copy.csv",
+            lines("x,y", (0..100).map(|n| format!("{n},{}", label(n)))),
+        ),
     ]);
     made.derive("validation").unwrap();
     let hidden = made.column("private/test_answer.csv", "y");
@@ -349,14 +541,28 @@ fn no_public_file_tells_a_held_out_label() {
 #[test]
 fn ranking_tasks_hold_back_the_last_items() {
     let row = |user: usize, n: usize| format!("{user},{},{}", (user * 13 + n * 7) % 200, 1000 + n);
-    let rows = (0..20).flat_map(|user| (0..15).rev().map(move |n| row(user, n))).chain((0..3).map(|n| row(20, n)));
+    let rows = (0..20)
+        .flat_map(|user| (0..15).rev().map(move |n| row(user, n)))
+        .chain((0..3).map(|n| row(20, n)));
     let made = Made::new(&[
         ("public/train.csv", lines("userId,movieId,timestamp", rows)),
         ("public/test.csv", lines("userId", (0..21).map(|u| u.to_string()))),
-        ("public/sample_submission.csv", lines("userId,movies", (0..21).map(|u| format!("{u},1 2 3")))),
-        ("private/test_answer.csv", lines("userId,movies", (0..21).map(|u| format!("{u},7 14 21")))),
-        ("public/tags.csv", lines("userId,movieId,tag", (0..15).map(|n| format!("0,{},t", n * 7)))),
-        ("public/movies.csv", lines("movieId,title", (0..200).map(|n| format!("{n},film")))),
+        (
+            "public/sample_submission.csv",
+            lines("userId,movies", (0..21).map(|u| format!("{u},1 2 3"))),
+        ),
+        (
+            "private/test_answer.csv",
+            lines("userId,movies", (0..21).map(|u| format!("{u},7 14 21"))),
+        ),
+        (
+            "public/tags.csv",
+            lines("userId,movieId,tag", (0..15).map(|n| format!("0,{},t", n * 7))),
+        ),
+        (
+            "public/movies.csv",
+            lines("movieId,title", (0..200).map(|n| format!("{n},film"))),
+        ),
     ]);
     let split = made.derive("validation").unwrap();
     assert_eq!(split.test_rows, 20, "a user with three rows cannot lose three");
@@ -365,7 +571,10 @@ fn ranking_tasks_hold_back_the_last_items() {
     let train = made.read("public/train.csv");
     let tags = made.read("public/tags.csv");
     for table in [&train, &tags] {
-        assert!((0..table.len()).all(|r| table.value(r, 0).unwrap() != "0" || !["84", "91", "98"].contains(&table.value(r, 1).unwrap().as_ref())));
+        assert!(
+            (0..table.len()).all(|r| table.value(r, 0).unwrap() != "0"
+                || !["84", "91", "98"].contains(&table.value(r, 1).unwrap().as_ref()))
+        );
     }
     assert_eq!(tags.len(), 12);
     assert_eq!(made.column("public/sample_submission.csv", "movies"), vec!["1 2 3"; 20]);
@@ -374,12 +583,28 @@ fn ranking_tasks_hold_back_the_last_items() {
 #[test]
 fn answers_with_one_column_a_class() {
     let class = |n: usize| ["oak", "elm", "ash"][n % 3];
-    let hot = |n: usize| format!("{},{},{}", usize::from(n % 3 == 1), usize::from(n.is_multiple_of(3)), usize::from(n % 3 == 2));
+    let hot = |n: usize| {
+        format!(
+            "{},{},{}",
+            usize::from(n % 3 == 1),
+            usize::from(n.is_multiple_of(3)),
+            usize::from(n % 3 == 2)
+        )
+    };
     let made = Made::new(&[
-        ("public/train.csv", lines("id,x,species", (0..60).map(|n| format!("{n},{n},{}", class(n))))),
+        (
+            "public/train.csv",
+            lines("id,x,species", (0..60).map(|n| format!("{n},{n},{}", class(n)))),
+        ),
         ("public/test.csv", lines("id,x", (60..80).map(|n| format!("{n},{n}")))),
-        ("public/sample_submission.csv", lines("id,elm,oak,ash", (60..80).map(|n| format!("{n},0.3,0.3,0.4")))),
-        ("private/test_answer.csv", lines("id,elm,oak,ash", (60..80).map(|n| format!("{n},{}", hot(n))))),
+        (
+            "public/sample_submission.csv",
+            lines("id,elm,oak,ash", (60..80).map(|n| format!("{n},0.3,0.3,0.4"))),
+        ),
+        (
+            "private/test_answer.csv",
+            lines("id,elm,oak,ash", (60..80).map(|n| format!("{n},{}", hot(n)))),
+        ),
     ]);
     made.derive("validation").unwrap();
     let answers = made.read("private/test_answer.csv");
@@ -393,26 +618,51 @@ fn answers_with_one_column_a_class() {
 #[test]
 fn training_rows_without_identifier_get_their_number() {
     let made = Made::new(&[
-        ("public/train.csv", lines("x,y", (0..50).map(|n| format!("{n},{}", n % 2)))),
-        ("public/test.csv", lines("row_id,x", (0..10).map(|n| format!("{n},{n}")))),
-        ("public/sample_submission.csv", lines("row_id,y", (0..10).map(|n| format!("{n},0")))),
-        ("private/test_answer.csv", lines("row_id,y", (0..10).map(|n| format!("{n},0")))),
+        (
+            "public/train.csv",
+            lines("x,y", (0..50).map(|n| format!("{n},{}", n % 2))),
+        ),
+        (
+            "public/test.csv",
+            lines("row_id,x", (0..10).map(|n| format!("{n},{n}"))),
+        ),
+        (
+            "public/sample_submission.csv",
+            lines("row_id,y", (0..10).map(|n| format!("{n},0"))),
+        ),
+        (
+            "private/test_answer.csv",
+            lines("row_id,y", (0..10).map(|n| format!("{n},0"))),
+        ),
     ]);
     made.derive("validation").unwrap();
-    for (id, x) in made.column("public/test.csv", "row_id").into_iter().zip(made.column("public/test.csv", "x")) {
+    for (id, x) in made
+        .column("public/test.csv", "row_id")
+        .into_iter()
+        .zip(made.column("public/test.csv", "x"))
+    {
         assert_eq!(id, x);
     }
 }
 
 #[test]
 fn what_cannot_be_derived_says_why() {
-    let made = plain(&[("private/test_answer.csv", lines("id,box", (100..120).map(|n| format!("{n},1 2 3"))))]);
+    let made = plain(&[(
+        "private/test_answer.csv",
+        lines("id,box", (100..120).map(|n| format!("{n},1 2 3"))),
+    )]);
     assert!(made.derive("a").unwrap_err().contains("box"));
-    let made = plain(&[("public/test.csv", lines("id,x,wind", (100..120).map(|n| format!("{n},1,2"))))]);
+    let made = plain(&[(
+        "public/test.csv",
+        lines("id,x,wind", (100..120).map(|n| format!("{n},1,2"))),
+    )]);
     assert!(made.derive("a").unwrap_err().contains("wind"));
     let made = plain(&[("public/train_images.npy", "bytes".into())]);
     assert!(made.derive("a").unwrap_err().contains("train_images.npy"));
-    let made = plain(&[("public/test_more.csv", lines("id,z", (100..120).map(|n| format!("{n},1"))))]);
+    let made = plain(&[(
+        "public/test_more.csv",
+        lines("id,z", (100..120).map(|n| format!("{n},1"))),
+    )]);
     assert!(made.derive("a").unwrap_err().contains("test_more.csv"));
     let made = plain(&[("public/train.csv", "id,x,y\n1,2,no\n".into())]);
     assert!(made.derive("a").unwrap_err().contains("rows"));

@@ -6,8 +6,24 @@ use chrono::NaiveDate;
 
 /// Formats of a date, tried in this order; the first that fits (nearly) all values is the column's.
 const DATE_FORMATS: [&str; 18] = [
-    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y",
-    "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d-%b-%y",
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%Y.%m.%d",
+    "%Y%m%d",
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d-%m-%Y",
+    "%m-%d-%Y",
+    "%d.%m.%y",
+    "%d/%m/%y",
+    "%m/%d/%y",
+    "%d-%b-%Y",
+    "%d %b %Y",
+    "%b %d, %Y",
+    "%d %B %Y",
+    "%B %d, %Y",
+    "%d-%b-%y",
 ];
 /// Formats of a month, which stands for its first day.
 const MONTH_FORMATS: [&str; 4] = ["%Y-%m", "%b-%Y", "%b %Y", "%B %Y"];
@@ -16,8 +32,21 @@ const FIT: f64 = 0.99;
 
 /// Words that name a time when they are a part of a column's name.
 const TIME_WORDS: [&str; 15] = [
-    "date", "datetime", "time", "timestamp", "ts", "year", "yr", "month", "week", "day", "quarter", "season", "period",
-    "epoch", "hour",
+    "date",
+    "datetime",
+    "time",
+    "timestamp",
+    "ts",
+    "year",
+    "yr",
+    "month",
+    "week",
+    "day",
+    "quarter",
+    "season",
+    "period",
+    "epoch",
+    "hour",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +69,14 @@ pub fn read_times(name: &str, train: &[Cow<'_, str>], test: &[Cow<'_, str>]) -> 
         .map(|f| Format::Date(f))
         .chain(MONTH_FORMATS.iter().map(|f| Format::Month(f)))
         .chain(named.then_some(Format::Number));
-    let head = |values: &'_ [Cow<'_, str>]| values.iter().filter(|v| !is_missing(v)).take(64).map(|v| v.to_string()).collect::<Vec<_>>();
+    let head = |values: &'_ [Cow<'_, str>]| {
+        values
+            .iter()
+            .filter(|v| !is_missing(v))
+            .take(64)
+            .map(|v| v.to_string())
+            .collect::<Vec<_>>()
+    };
     let sample: Vec<String> = head(train).into_iter().chain(head(test)).collect();
     if sample.is_empty() {
         return None;
@@ -89,7 +125,10 @@ fn words(name: &str) -> Vec<String> {
 }
 
 pub(super) fn is_missing(value: &str) -> bool {
-    matches!(value.trim(), "" | "NA" | "NaN" | "nan" | "null" | "NULL" | "None" | "N/A")
+    matches!(
+        value.trim(),
+        "" | "NA" | "NaN" | "nan" | "null" | "NULL" | "None" | "N/A"
+    )
 }
 
 fn read_all(values: &[Cow<'_, str>], format: Format) -> Option<Vec<Option<f64>>> {
@@ -127,7 +166,9 @@ fn parse(value: &str, format: Format) -> Option<f64> {
             let seconds = if time.is_empty() { 0.0 } else { clock_seconds(time)? };
             Some(day_seconds(day)? + seconds)
         }
-        Format::Month(format) => day_seconds(NaiveDate::parse_from_str(&format!("{value} 01"), &format!("{format} %d")).ok()?),
+        Format::Month(format) => {
+            day_seconds(NaiveDate::parse_from_str(&format!("{value} 01"), &format!("{format} %d")).ok()?)
+        }
     }
 }
 
@@ -137,7 +178,9 @@ fn day_seconds(day: NaiveDate) -> Option<f64> {
 
 /// Cuts `2020-01-31T10:00:00Z` or `31.01.2020 10:00` into date and clock.
 fn split_clock(value: &str) -> (&str, &str) {
-    let Some(colon) = value.find(':') else { return (value, "") };
+    let Some(colon) = value.find(':') else {
+        return (value, "");
+    };
     match value[..colon].rfind(['T', ' ']) {
         Some(at) => (value[..at].trim_end(), value[at + 1..].trim()),
         None => (value, ""),
@@ -220,6 +263,13 @@ mod tests {
 
     #[test]
     fn missing_values_stay_missing() {
-        assert_eq!(times("Date", &["", "01.02.2000", "NA"]).unwrap().iter().filter(|t| t.is_none()).count(), 2);
+        assert_eq!(
+            times("Date", &["", "01.02.2000", "NA"])
+                .unwrap()
+                .iter()
+                .filter(|t| t.is_none())
+                .count(),
+            2
+        );
     }
 }
