@@ -186,7 +186,7 @@ fn nesting(text: &str) -> usize {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-    use super::Source;
+    use super::{SHALLOW_NESTING, Source};
 
     #[test]
     fn programs_and_prose() {
@@ -229,10 +229,10 @@ mod tests {
         ] {
             let deep = format!("x = {}1{}", open.repeat(200_000), close.repeat(200_000));
             assert!(!Source::read(&deep).is_program());
-            let fine = format!("x = {}1{}", open.repeat(150), close.repeat(150));
-            assert!(Source::read(&fine).is_program(), "{open}");
-            let limit = format!("x = {}1{}", open.repeat(700), close.repeat(700));
-            assert!(Source::read(&limit).is_program(), "{open}");
+            for depth in [SHALLOW_NESTING / 2, 150, 700] {
+                let fine = format!("x = {}1{}", open.repeat(depth), close.repeat(depth));
+                assert!(Source::read(&fine).is_program(), "{open}");
+            }
         }
         assert!(!Source::read(&format!("x = a{}", ".b".repeat(300_000))).is_program());
         assert!(!Source::read(&format!("x = 1{}", " + 1".repeat(300_000))).is_program());
