@@ -5,6 +5,11 @@ export CLADE_TEST_PYTHON_ENV ?= $(CURDIR)/.venv-test
 export CLADE_PYTHON ?= $(CLADE_PYTHON_ENV)/bin/python
 export CLADE_TEST_PYTHON ?= $(CLADE_TEST_PYTHON_ENV)/bin/python
 
+# The golden vectors and shared tasks are no part of the repository; where they are, they lie beside the checkout.
+ifeq ($(wildcard ../shared/vectors),)
+export CLADE_SKIP_VECTORS ?= 1
+endif
+
 CARGO ?= cargo
 CLADE := $(CARGO_TARGET_DIR)/debug/clade
 

@@ -51,9 +51,13 @@ make_env() {
         say "$folder is up to date"
         return
     fi
+    if [ -e "$folder" ] && [ ! -e "$folder/.clade-lock" ] && [ -n "$(ls -A "$folder")" ]; then
+        fail "$folder exists and was not made by this script; remove it or choose another folder (see --help)"
+    fi
     "$python" -c 'import venv, ensurepip' 2>/dev/null || need_packages python3-venv
     say "making $folder from ${lock#"$root"/}"
     "$python" -m venv --clear "$folder" >&2
+    printf 'incomplete\n' >"$folder/.clade-lock"
     "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --only-binary :all: -r "$lock" >&2 ||
         fail "pip could not install the packages of $lock; it needs PyPI or a mirror (PIP_INDEX_URL)"
     # Written last: without it the environment is made anew.

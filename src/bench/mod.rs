@@ -1,1 +1,9 @@
-//! Final selection, grading and medals.
+//! Grading: scoring a submission on the hidden test answers and placing it on the task's leaderboard.
+//!
+//! This is the only place that reads the final answers, and `bench.grades` the only home of what comes of it.
+
+mod grade;
+mod standing;
+
+pub use grade::{Grade, GradeRow, grade_submission};
+pub use standing::{Standing, median};

@@ -416,7 +416,9 @@ mod tests {
 
     #[test]
     fn reference_vectors() {
-        let file: Value = serde_json::from_str(include_str!("../../tests/vectors/gym_validation.json")).unwrap();
+        let Some(file) = crate::gym::tests::golden_vectors("gym_validation.json") else {
+            return;
+        };
         let base = &file["cases"][0]["input"]["base"];
         for case in file["cases"].as_array().unwrap() {
             let name = case["name"].as_str().unwrap();
@@ -486,6 +488,60 @@ mod tests {
                 "not_determined"
             };
             assert_eq!(role, expected["raw_test_role"].as_str().unwrap(), "{name}");
+        }
+    }
+
+    #[test]
+    fn faults_have_names() {
+        for (files, want) in [
+            (vec![("train", "id,f,f\n1,2,3\n")], vec!["duplicate_columns_train_csv"]),
+            (vec![("train", "id,f,y\n1,2\n")], vec!["row_width_train_csv"]),
+            (vec![("train", "")], vec!["missing_header_train_csv"]),
+            (
+                vec![("sample_submission", "id,y\n4,0\n3,1\n")],
+                vec!["test_submission_identifier_mismatch"],
+            ),
+            (vec![("test", "id,f,y\n3,a,1\n4,b,0\n")], vec!["target_columns_in_test"]),
+            (
+                vec![("test", "id,f\n3,a\n")],
+                vec![
+                    "row_count_mismatch_sample_submission_csv",
+                    "row_count_mismatch_test_answer_csv",
+                    "test_submission_identifier_mismatch",
+                ],
+            ),
+            (
+                vec![
+                    ("test", "match,f\n3,a\n4,b\n"),
+                    ("sample_submission", "match,y\n4,0\n4,1\n"),
+                ],
+                vec![
+                    "duplicate_submission_identifiers",
+                    "test_submission_identifier_mismatch",
+                ],
+            ),
+        ] {
+            let mut tables = Tables {
+                train: Some(Table::from_bytes(b"id,f,y\n1,a,0\n2,b,1\n".to_vec())),
+                test: Some(Table::from_bytes(b"id,f\n3,a\n4,b\n".to_vec())),
+                sample: Some(Table::from_bytes(b"id,y\n3,0\n4,1\n".to_vec())),
+                answer: Some(Table::from_bytes(b"id,y\n3,1\n4,0\n".to_vec())),
+            };
+            for (name, text) in files {
+                let table = Some(Table::from_bytes(text.as_bytes().to_vec()));
+                match name {
+                    "train" => tables.train = table,
+                    "test" => tables.test = table,
+                    _ => tables.sample = table,
+                }
+            }
+            let empty = tempfile::tempdir().unwrap();
+            let found: Vec<String> = check_tables(empty.path(), &tables)
+                .into_iter()
+                .skip(1)
+                .map(|c| c.id)
+                .collect();
+            assert_eq!(found, want);
         }
     }
 

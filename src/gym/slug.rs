@@ -58,11 +58,24 @@ pub fn normalize_slugs<'a>(values: impl IntoIterator<Item = &'a str>) -> Vec<Str
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use serde_json::Value;
+
+    #[test]
+    fn names() {
+        for good in ["titanic", "a-b_c.d", "1", " a "] {
+            assert_eq!(validate_task_name(good).unwrap(), good.trim());
+        }
+        for bad in ["", ".", "..", "../x", "/abs", "a b", "a/b", "-a", "a.", "é"] {
+            assert!(validate_task_name(bad).is_err(), "{bad}");
+        }
+        assert_eq!(normalize_slug("https://host/competitions/titanic/data?x=1"), "titanic");
+        assert_eq!(normalize_slugs(["# comment", "", "c/x", "x"]), ["x"]);
+    }
 
     #[test]
     fn reference_vectors() {
-        let file: Value = serde_json::from_str(include_str!("../../tests/vectors/gym_slug.json")).unwrap();
+        let Some(file) = crate::gym::tests::golden_vectors("gym_slug.json") else {
+            return;
+        };
         for case in file["cases"].as_array().unwrap() {
             let name = &case["name"];
             if let Some(values) = case["input"]["values"].as_array() {

@@ -1,5 +1,7 @@
 //! One binary for all integration tests: one module an area.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../gym/mod.rs"]
+mod gym;
 #[path = "../sandbox/mod.rs"]
 mod sandbox;

@@ -24,7 +24,7 @@ use held_back::HeldBack;
 
 use crate::gym::columns::Columns;
 use crate::gym::error::GymError;
-use crate::gym::manifest::ValidationSettings;
+use crate::gym::manifest::{Unit, ValidationSettings};
 use crate::gym::table::{Cell, Table};
 
 /// Training rows that a package needs before a part of them can be held out.
@@ -98,10 +98,11 @@ fn find_answers(input: &SplitInput<'_>) -> Result<Answers, String> {
     if columns.targets.is_empty() {
         return Err("test_answer.csv has no target column".to_owned());
     }
-    if missing.is_empty() {
+    let interactions = input.settings.unit == Some(Unit::Interactions);
+    if missing.is_empty() && !interactions {
         return Ok(Answers::Columns);
     }
-    if let Some(one_hot) = find_one_hot(input) {
+    if let Some(one_hot) = find_one_hot(input).filter(|_| !interactions) {
         return Ok(one_hot);
     }
     if let (Some(id), [target]) = (&columns.id, columns.targets.as_slice())
@@ -111,6 +112,11 @@ fn find_answers(input: &SplitInput<'_>) -> Result<Answers, String> {
             target: target.clone(),
             rule,
         });
+    }
+    if interactions {
+        return Err(
+            "validation.unit is 'interactions', but the answers do not list items of ids that train.csv has".to_owned(),
+        );
     }
     let names: Vec<&str> = missing.into_iter().map(String::as_str).collect();
     Err(format!(
