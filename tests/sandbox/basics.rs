@@ -33,8 +33,7 @@ async fn a_good_program_in_the_native_back_end() {
     let native = bench.native();
     check_good(&native, &bench).await;
     assert_eq!(native.isolation().await.unwrap().grade, Grade::Isolated);
-    drop(native);
-    bench.assert_clean();
+    bench.finish(native);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,8 +42,7 @@ async fn a_good_program_without_isolation() {
     let process = bench.process();
     check_good(&process, &bench).await;
     assert_eq!(process.isolation().await.unwrap().grade, Grade::Unsandboxed);
-    drop(process);
-    bench.assert_clean();
+    bench.finish(process);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,11 @@
-//! The sandbox back ends against real programs: the shared ones and hostile ones.
+//! The sandbox back ends against real programs: the shared ones, hostile ones and honest ones.
 
+mod abuse;
 mod basics;
+mod evaluator;
+mod isolation;
+mod lifecycle;
 mod programs;
+mod speed;
 mod support;
+mod warm;

@@ -34,7 +34,7 @@ pub fn shared() -> PathBuf {
 
 /// The helper: the binary of this package.
 pub fn helper() -> PathBuf {
-    PathBuf::from(env!("CARGO_BIN_EXE_clade"))
+    std::env::var_os("CLADE_TEST_HELPER").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_clade")), PathBuf::from)
 }
 
 /// Directories of one test; dropping it checks that nothing is left in the scratch root.
@@ -83,7 +83,7 @@ impl Bench {
             job_id: "test".to_owned(),
             code: code.to_owned(),
             data_dir: self.data.clone(),
-            env: BTreeMap::new(),
+            env: BTreeMap::from([("CLADE_TEST_MARK".to_owned(), self.root.path().display().to_string())]),
             limits,
             output_name: "submission.csv".to_owned(),
             output_dir: self.out.clone(),
@@ -91,11 +91,75 @@ impl Bench {
         }
     }
 
-    /// Nothing of any job is left.
-    pub fn assert_clean(&self) {
+    /// Ends a back end and checks that nothing of its jobs is left: directories, groups, mounts, processes.
+    pub fn finish<T>(&self, backend: T) {
+        let instances: Vec<String> = std::fs::read_dir(self.scratch_root())
+            .unwrap()
+            .flatten()
+            .flat_map(|family| std::fs::read_dir(family.path()).into_iter().flatten().flatten())
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect();
+        drop(backend);
         let left = files_below(&self.scratch_root());
         assert!(left.is_empty(), "left in the scratch root: {left:?}");
+        for instance in instances {
+            let groups = groups_named(Path::new("/sys/fs/cgroup"), &format!("clade-{instance}"), 4);
+            assert!(groups.is_empty(), "control groups are left: {groups:?}");
+        }
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        assert!(
+            !mounts.contains(&*self.root.path().file_name().unwrap().to_string_lossy()),
+            "mounts are left"
+        );
+        let left = processes_with(&self.mark());
+        assert!(left.is_empty(), "processes are left: {left:?}");
     }
+
+    /// Text in the environment of every job of this bench.
+    pub fn mark(&self) -> String {
+        format!("CLADE_TEST_MARK={}", self.root.path().display())
+    }
+}
+
+/// Processes that carry a text in their environment or arguments.
+pub fn processes_with(mark: &str) -> Vec<String> {
+    let found = |pid: &String| {
+        let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let text = [read("environ"), read("cmdline")].concat();
+        text.windows(mark.len()).any(|window| window == mark.as_bytes()) && *pid != std::process::id().to_string()
+    };
+    let names = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter(|name| name.bytes().all(|b| b.is_ascii_digit()))
+        .filter(found)
+        .collect()
+}
+
+fn groups_named(path: &Path, name: &str, depth: usize) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if entry.file_name().to_string_lossy() == name {
+                found.push(entry.path());
+            } else if depth > 0 {
+                found.extend(groups_named(&entry.path(), name, depth - 1));
+            }
+        }
+    }
+    found
+}
+
+/// Source of a hostile or honest program of `tests/abuse`.
+pub fn program(name: &str) -> String {
+    PROGRAMS
+        .iter()
+        .find(|(file, _)| *file == name)
+        .unwrap_or_else(|| panic!("no program {name}"))
+        .1
+        .to_owned()
 }
 
 fn files_below(path: &Path) -> Vec<PathBuf> {
@@ -168,3 +232,26 @@ pub async fn run<T: Executor + Evaluator>(backend: &T, job: CandidateJob) -> Can
 pub fn token() -> CancellationToken {
     CancellationToken::new()
 }
+
+/// The programs of `tests/abuse`, embedded so that another user can run the tests too.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("cpu_burn.py", include_str!("../abuse/cpu_burn.py")),
+    ("cpu_forever.py", include_str!("../abuse/cpu_forever.py")),
+    ("descriptors.py", include_str!("../abuse/descriptors.py")),
+    ("devices_and_suid.py", include_str!("../abuse/devices_and_suid.py")),
+    ("disk.py", include_str!("../abuse/disk.py")),
+    ("fork_bomb.py", include_str!("../abuse/fork_bomb.py")),
+    ("kernel.py", include_str!("../abuse/kernel.py")),
+    ("life.py", include_str!("../abuse/life.py")),
+    ("log_flood.py", include_str!("../abuse/log_flood.py")),
+    ("memory_children.py", include_str!("../abuse/memory_children.py")),
+    ("memory_files.py", include_str!("../abuse/memory_files.py")),
+    ("memory_one.py", include_str!("../abuse/memory_one.py")),
+    ("network.py", include_str!("../abuse/network.py")),
+    ("positive.py", include_str!("../abuse/positive.py")),
+    ("processes.py", include_str!("../abuse/processes.py")),
+    ("read_secrets.py", include_str!("../abuse/read_secrets.py")),
+    ("submissions.py", include_str!("../abuse/submissions.py")),
+    ("visible.py", include_str!("../abuse/visible.py")),
+    ("write_outside.py", include_str!("../abuse/write_outside.py")),
+];

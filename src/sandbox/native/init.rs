@@ -49,7 +49,7 @@ fn serve(socket: &OwnedFd) -> Result<(), String> {
     die(())?;
     let _ = rustix::process::setsid();
     rustix::system::sethostname(b"sandbox").map_err(describe("set the host name"))?;
-    root::build(&trees, &links)?;
+    root::build(&trees, &links, true)?;
     drop(trees);
     let proc = rustix::fs::openat(
         CWD,

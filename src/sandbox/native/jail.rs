@@ -70,11 +70,6 @@ impl Jail {
     pub(super) fn build(context: &Context, name: &str, zygote: Option<&Zygote>) -> Result<Self, String> {
         let trees = root::environment_trees(&context.config.environment)?;
         let (socket, init_socket) = wire::packet_pair().map_err(|e| format!("cannot make a socket: {e}"))?;
-        if let Some(zygote) = zygote {
-            // A warm child can only join a process namespace below the zygote's own.
-            sys::children_into_pid_namespace(zygote.pid_namespace())
-                .map_err(|e| format!("cannot enter the zygote's process namespace: {e}"))?;
-        }
         let (pid, pidfd) = clone_init(context, init_socket)?;
         let mut jail = Self {
             pid,

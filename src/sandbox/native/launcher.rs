@@ -293,7 +293,7 @@ impl Launcher {
         if let Some(old) = self.zygote.take() {
             old.retire();
         }
-        self.zygote = Zygote::start(&self.context, &self.control).ok();
+        self.zygote = Zygote::start(&self.context).ok();
     }
 
     fn reap(&mut self) {

@@ -287,10 +287,6 @@ pub(super) struct WarmOrder {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WarmMessage {
-    /// The zygote has loaded its modules.
-    pub(super) ready: bool,
-    /// Modules that it could not load.
-    pub(super) missing: Vec<String>,
     /// A child waits for its order.
     pub(super) parked: bool,
     /// A child is shut in and starts its script.

@@ -96,7 +96,7 @@ pub(super) fn environment_trees(environment: &Environment) -> Result<Vec<Tree>, 
 }
 
 /// Builds a new root out of the trees and makes it the only thing there is. Runs in the new mount namespace.
-pub(super) fn build(trees: &[Tree], links: &[(PathBuf, PathBuf)]) -> Result<(), String> {
+pub(super) fn build(trees: &[Tree], links: &[(PathBuf, PathBuf)], with_proc: bool) -> Result<(), String> {
     let step = |what: &'static str| move |e: rustix::io::Errno| format!("cannot {what}: {e}");
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(step("detach the mount namespace from the host's"))?;
@@ -125,8 +125,10 @@ pub(super) fn build(trees: &[Tree], links: &[(PathBuf, PathBuf)]) -> Result<(), 
         )
         .map_err(step("mount a temporary file system"))?;
     }
-    // While the host's /proc is still in sight: without it the kernel allows no new one.
-    mount_proc(&format!("{staging}/proc")).map_err(step("mount /proc"))?;
+    if with_proc {
+        // While the host's /proc is still in sight: without it the kernel allows no new one.
+        mount_proc(&format!("{staging}/proc")).map_err(step("mount /proc"))?;
+    }
     for tree in trees {
         attach(&root, tree)?;
     }

@@ -1,7 +1,7 @@
 //! Supervises one job from its jail to its report. One process with one thread for each job.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -70,13 +70,16 @@ fn serve(context: &Context, mut jail: Jail, stream: &mut UnixStream, name: &str)
     let directory = context.config.instance_dir.join(name);
     let ended = run_job(context, &mut jail, &launch, stream, &directory);
     drop(jail);
-    let cleaned = scratch::remove_tree(&directory);
-    let (report, stdout, stderr) = ended?;
-    wire::write_message(stream, &SlotEvent::Ended(Box::new(report)))?;
-    wire::write_frame(stream, &stdout.kept)?;
-    wire::write_frame(stream, &stderr.kept)?;
-    stream.flush()?;
-    cleaned
+    let report = |stream: &mut UnixStream| {
+        let (report, stdout, stderr) = ended?;
+        wire::write_message(stream, &SlotEvent::Ended(Box::new(report)))?;
+        wire::write_frame(stream, &stdout.kept)?;
+        wire::write_frame(stream, &stderr.kept)
+    };
+    // Nobody waits for the cleaning: on some file systems it takes longer than a short job.
+    let reported = report(stream);
+    scratch::remove_tree(&directory)?;
+    reported
 }
 
 type Ended = (JobReport, CapturedLog, CapturedLog);
@@ -356,8 +359,8 @@ fn rlimits(limits: &Limits) -> Vec<(u32, u64, u64)> {
 /// Makes the scratch directory with its files, owned by the candidate.
 fn make_scratch(context: &Context, launch: &Launch, directory: &Path) -> Result<(PathBuf, OwnedFd), String> {
     let make = || -> io::Result<(PathBuf, OwnedFd)> {
-        let path = directory.join("scratch");
-        fs::create_dir_all(&path)?;
+        let path = directory.to_owned();
+        fs::create_dir(&path)?;
         let owner = context
             .host_id()
             .map(|id| (rustix::fs::Uid::from_raw(id), rustix::fs::Gid::from_raw(id)));

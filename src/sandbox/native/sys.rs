@@ -263,12 +263,3 @@ pub(super) fn limit_cpus(pid: i32, cpus: u32, seed: u32) -> io::Result<()> {
     }))
     .map(drop)
 }
-
-/// Makes later children of this process start in the process namespace `namespace`.
-pub(super) fn children_into_pid_namespace(namespace: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: plain system call on a valid descriptor.
-    check(libc::c_long::from(unsafe {
-        libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWPID)
-    }))
-    .map(drop)
-}

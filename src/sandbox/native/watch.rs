@@ -286,7 +286,9 @@ impl<'a> Watch<'a> {
         }
         self.usage.peak_memory_bytes = self.usage.peak_memory_bytes.max(memory);
         let cpu = group_cpu.unwrap_or(processes.cpu_seconds).max(processes.cpu_seconds);
-        if !exact_memory && memory > self.limits.memory_bytes {
+        // Where the kernel has killed one process of the job, the others may wait for it for ever.
+        let killed_one = group.is_some_and(|g| g.oom_kills() > 0);
+        if killed_one || (!exact_memory && memory > self.limits.memory_bytes) {
             self.kill(Some(JobEnd::MemoryLimit));
         } else if self.limits.cpu_seconds.is_some_and(|limit| cpu > limit as f64) {
             self.kill(Some(JobEnd::CpuLimit));

@@ -3,7 +3,6 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::launcher::Context;
@@ -15,52 +14,35 @@ use crate::sandbox::job::thread_environment;
 
 const SCRIPT: &str = include_str!("../python/zygote.py");
 const SCRIPT_PATH: &str = "/zygote.py";
-const NAMESPACES: i32 =
-    libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+// No process namespace: a child can only join one below its own, and those of jobs lie below the launcher's.
+const NAMESPACES: i32 = libc::CLONE_NEWNS | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 const TEMPORARY_BYTES: u64 = 64 << 20;
+const TEMPORARY_INODES: u64 = 4096;
 
-/// A running zygote; dropping it kills it and every job that came from it.
+/// A running zygote; dropping it kills it. Jobs that came from it go on.
 pub(super) struct Zygote {
     pid: i32,
     control: OwnedFd,
-    namespace: OwnedFd,
     jobs: u32,
-    retired: bool,
 }
 
 impl Zygote {
     /// Starts a zygote. Its modules load in the background: a child that is asked for early is made when they are there.
-    pub(super) fn start(context: &Context, launcher_control: &OwnedFd) -> Result<Self, String> {
+    pub(super) fn start(context: &Context) -> Result<Self, String> {
         let trees = root::environment_trees(&context.config.environment)?;
         let (control, theirs) = wire::packet_pair().map_err(|e| format!("cannot make a socket: {e}"))?;
         match sys::clone_namespaces(NAMESPACES).map_err(|e| format!("cannot make the zygote's namespaces: {e}"))? {
             Fork::Child => {
-                sys::close_range(launcher_control.as_raw_fd() as u32, launcher_control.as_raw_fd() as u32);
                 drop(control);
-                let code = i32::from(guard(context, &trees, &theirs).is_err());
-                sys::exit_now(code)
+                // The launcher sees the end of the socket; there is nobody else to tell.
+                let _ = become_zygote(context, &trees, &theirs);
+                sys::exit_now(1)
             }
-            Fork::Parent(pid, _) => {
-                let path = format!("/proc/{pid}/ns/pid");
-                let namespace = rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-                    .map_err(|e| format!("cannot open {path}: {e}"))?;
-                Ok(Self {
-                    pid,
-                    control,
-                    namespace,
-                    jobs: 0,
-                    retired: false,
-                })
-            }
+            Fork::Parent(pid, _) => Ok(Self { pid, control, jobs: 0 }),
         }
     }
 
-    /// The process namespace that its children's jails must lie in.
-    pub(super) fn pid_namespace(&self) -> BorrowedFd<'_> {
-        self.namespace.as_fd()
-    }
-
-    /// Process of its guard.
+    /// Its process.
     pub(super) fn pid(&self) -> i32 {
         self.pid
     }
@@ -80,54 +62,34 @@ impl Zygote {
         self.jobs >= limit
     }
 
-    /// Lets it end when its last job has ended.
-    pub(super) fn retire(mut self) {
-        self.retired = true;
+    /// Lets it end by itself when the supervisors that may still ask it for a child are gone.
+    pub(super) fn retire(self) {
+        let Self { control, .. } = &self;
+        // Dropping would kill it; only its socket is to close.
+        sys::close_range(control.as_raw_fd() as u32, control.as_raw_fd() as u32);
+        std::mem::forget(self);
     }
 }
 
 impl Drop for Zygote {
     fn drop(&mut self) {
-        if !self.retired
-            && let Some(pid) = Pid::from_raw(self.pid)
-        {
+        if let Some(pid) = Pid::from_raw(self.pid) {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
 }
 
-/// First process of the zygote's namespace: runs the interpreter and outlives it while jobs run.
-fn guard(context: &Context, trees: &[root::Tree], control: &OwnedFd) -> Result<(), String> {
+/// Builds the zygote's small jail and runs the interpreter in it; returns only with the reason of a failure.
+fn become_zygote(context: &Context, trees: &[root::Tree], control: &OwnedFd) -> Result<(), String> {
     let fail = |what: &str, e: rustix::io::Errno| format!("cannot {what}: {e}");
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| fail("follow the launcher", e))?;
-    root::build(trees, &context.config.environment.links)?;
+    root::build(trees, &context.config.environment.links, false)?;
     let script = TextFile {
         path: SCRIPT_PATH.to_owned(),
         content: SCRIPT.to_owned(),
     };
-    root::complete(&[], std::slice::from_ref(&script), TEMPORARY_BYTES, 4096)?;
-    match sys::fork().map_err(|e| format!("cannot fork: {e}"))? {
-        Fork::Child => {
-            let error = start_python(context, control);
-            sys::exit_now(i32::from(!error.is_empty()))
-        }
-        Fork::Parent(python, _) => {
-            // The socket is the zygote's alone, so that its end is seen.
-            sys::close_range(control.as_raw_fd() as u32, control.as_raw_fd() as u32);
-            loop {
-                let mut status = 0;
-                // SAFETY: the status is valid for writes.
-                let pid = unsafe { libc::waitpid(-1, &raw mut status, 0) };
-                // Waiters of running jobs come here when the zygote ends; the last one ends this namespace.
-                if pid < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
-                    return Ok(());
-                }
-                if pid == python && status != 0 {
-                    return Err("the zygote failed".to_owned());
-                }
-            }
-        }
-    }
+    root::complete(&[], std::slice::from_ref(&script), TEMPORARY_BYTES, TEMPORARY_INODES)?;
+    Err(start_python(context, control))
 }
 
 fn start_python(context: &Context, control: &OwnedFd) -> String {

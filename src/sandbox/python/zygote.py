@@ -76,6 +76,20 @@ def drop_privileges(filters, ruleset):
         call("prctl", PR_SET_SECCOMP, ctypes.c_ulong(2), ctypes.c_char_p(header), ctypes.c_ulong(0), ctypes.c_ulong(0))
 
 
+def reopen_streams():
+    """Streams as an interpreter makes them that starts with PYTHONUNBUFFERED."""
+    import io
+
+    def writer(number, name, errors):
+        raw = io.FileIO(number, "w", closefd=False)
+        raw.name = name
+        return io.TextIOWrapper(raw, encoding="utf-8", errors=errors, line_buffering=True, write_through=True)
+
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stdout = sys.__stdout__ = writer(1, "<stdout>", "surrogateescape")
+    sys.stderr = sys.__stderr__ = writer(2, "<stderr>", "backslashreplace")
+
+
 def reseed():
     import random
 
@@ -110,8 +124,9 @@ def run_script(path, arguments):
     except KeyboardInterrupt:
         code = 130
     except BaseException as error:
-        trace = error.__traceback__
-        sys.excepthook(type(error), error, trace.tb_next if trace is not None else None)
+        # Without the frame of this function, which no program expects to see.
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+        sys.excepthook(type(error), error, error.__traceback__)
         code = 1
     # What the interpreter does at its end, short of freeing every object: the process is about to go.
     import atexit
@@ -147,10 +162,7 @@ def serve_job(job_socket):
             resource.setrlimit(name, (soft, hard))
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("500")
-        # PYTHONUNBUFFERED came too late for the streams that exist already.
-        sys.stdin = open(0, "r", encoding="utf-8", errors="surrogateescape")
-        sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", errors="surrogateescape", buffering=1, write_through=True)
-        sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, write_through=True)
+        reopen_streams()
         drop_privileges(order["seccomp"], ruleset)
         reseed()
         send(job_socket, {"running": True})
@@ -202,15 +214,13 @@ def preload(names):
     import importlib
     import warnings
 
-    missing = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in names:
             try:
                 importlib.import_module(name)
-            except Exception as error:
-                missing.append(f"{name}: {type(error).__name__}")
-    return missing
+            except Exception:
+                continue
 
 
 def main():
@@ -219,12 +229,11 @@ def main():
     os.dup2(null, 0)
     os.close(null)
     sys.path.pop(0)
-    missing = preload(sys.argv[1:])
+    preload(sys.argv[1:])
     sys.argv = [""]
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.collect()
     gc.freeze()
-    send(control, {"ready": True, "missing": missing})
     while True:
         data, descriptors = receive(control, 16)
         if not data:

@@ -1,0 +1,6 @@
+"""Calculates for ever, in two processes."""
+import os
+
+os.fork()
+while True:
+    sum(range(10000))

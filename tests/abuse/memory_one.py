@@ -1,0 +1,4 @@
+"""One process takes all it can get."""
+blocks = []
+while True:
+    blocks.append(bytearray(16 << 20))

@@ -1,0 +1,163 @@
+//! Jobs beside each other and after each other, and the back end in the hands of an ordinary user.
+
+use std::process::Command;
+
+use clade::sandbox::{Executor, JobEnd, NativeExecutor, SandboxError};
+
+use super::support::{Bench, program, small_limits, token};
+
+const MEETING: &str = r#"
+import glob, os, time
+open("/tmp/here", "w").write("x"); open("/dev/shm/here", "w").write("x"); open("here", "w").write("x")
+time.sleep(1)
+assert glob.glob("/tmp/*") == ["/tmp/here"] and glob.glob("/dev/shm/*") == ["/dev/shm/here"]
+assert sorted(os.listdir("/work")) == ["candidate.py", "here"], os.listdir("/work")
+assert [p for p in os.listdir("/proc") if p.isdigit()] == [str(os.getpid())]
+print("alone")
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_at_the_same_time_do_not_meet() {
+    let bench = Bench::new();
+    let native = bench.native();
+    let cancel = token();
+    let run = || native.run(bench.job(MEETING, small_limits()), &cancel);
+    let (a, b, c) = tokio::join!(run(), run(), run());
+    for outcome in [a, b, c] {
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.stdout.text(), "alone\n", "{}", outcome.stderr.text());
+    }
+    bench.finish(native);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jail_that_stood_ready_is_new() {
+    let bench = Bench::new();
+    let mut options = bench.options();
+    options.standby = 2;
+    let native = NativeExecutor::new(options).unwrap();
+    for _ in 0..5 {
+        let outcome = native
+            .run(
+                bench.job(&MEETING.replace("sleep(1)", "sleep(0)"), small_limits()),
+                &token(),
+            )
+            .await
+            .unwrap();
+        assert_eq!(outcome.stdout.text(), "alone\n", "{}", outcome.stderr.text());
+    }
+    bench.finish(native);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_root_can_keep_its_data_to_itself() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    for (path, mode) in [(bench.data.join("train.csv"), 0o600), (bench.data.clone(), 0o700)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let native = bench.native();
+    let code = "import os; print(open(os.environ['DATA_DIR'] + '/train.csv').read())";
+    let outcome = native.run(bench.job(code, small_limits()), &token()).await.unwrap();
+    assert_eq!(outcome.end, JobEnd::Exited { code: 0 }, "{}", outcome.stderr.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_must_not_lie_among_the_visible_files() {
+    let bench = Bench::new();
+    let mut options = bench.options();
+    options.visible = vec![bench.root.path().to_owned()];
+    options.hidden = vec![bench.root.path().join("store")];
+    let error = NativeExecutor::new(options).unwrap_err();
+    assert!(
+        matches!(error, SandboxError::Config(_)) && error.to_string().contains("store"),
+        "{error}"
+    );
+}
+
+/// Programs that an ordinary user's jail must hold as well. Runs in a process of that user.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "started by another test under another user"]
+async fn inner_ordinary_user() {
+    let bench = Bench::new();
+    let mut options = bench.options().with_warm_pool();
+    options.preload = Some(vec!["json".to_owned()]);
+    let native = NativeExecutor::new(options).unwrap();
+    for warm in [false, true] {
+        for name in ["kernel.py", "write_outside.py", "devices_and_suid.py"] {
+            let mut job = bench.job(&program(name), small_limits());
+            job.env.insert("JAILED".to_owned(), "1".to_owned());
+            job.env.insert("OUTSIDE".to_owned(), bench.out.display().to_string());
+            job.warm = warm;
+            let outcome = native.run(job, &token()).await.unwrap();
+            assert_eq!(outcome.warm, warm);
+            let text = outcome.stdout.text();
+            assert_eq!(
+                outcome.end,
+                JobEnd::Exited { code: 0 },
+                "{name}: {text}{}",
+                outcome.stderr.text()
+            );
+            assert!(!text.contains("BREACH") && text.contains("held"), "{name}:\n{text}");
+        }
+        let mut job = bench.job(MEETING, small_limits());
+        job.warm = warm;
+        let outcome = native.run(job, &token()).await.unwrap();
+        assert_eq!(outcome.stdout.text(), "alone\n", "{}", outcome.stderr.text());
+    }
+    for (name, end) in [
+        ("memory_children.py", JobEnd::MemoryLimit),
+        ("fork_bomb.py", JobEnd::WallLimit),
+    ] {
+        let mut limits = small_limits();
+        (limits.memory_bytes, limits.wall) = (512 << 20, std::time::Duration::from_secs(5));
+        let outcome = native.run(bench.job(&program(name), limits), &token()).await.unwrap();
+        assert_eq!(outcome.end, end, "{name}: {}", outcome.stderr.text());
+    }
+    let outcome = native
+        .run(
+            bench.job("open('submission.csv', 'w').write('x')", small_limits()),
+            &token(),
+        )
+        .await
+        .unwrap();
+    assert_eq!(outcome.submission.map(|s| s.bytes), Some(1));
+    let mut job = bench.job(&program("disk.py"), small_limits());
+    job.env.insert("KIND".to_owned(), "locked".to_owned());
+    let outcome = native.run(job, &token()).await.unwrap();
+    assert_eq!(outcome.state, None, "{:?}", outcome.detail);
+    bench.finish(native);
+}
+
+/// Only root can become somebody else; where the tests run as an ordinary user, all of them are this test.
+#[test]
+fn an_ordinary_user_gets_the_same_layers() {
+    use std::os::unix::process::CommandExt;
+    let python = std::path::Path::new("/usr/bin/python3");
+    if !rustix::process::geteuid().is_root() || !python.exists() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(place.path(), Some(1001), Some(1001)).unwrap();
+    // The build directory may be closed to others.
+    let (test, helper) = (place.path().join("test"), place.path().join("helper"));
+    std::fs::copy(std::env::current_exe().unwrap(), &test).unwrap();
+    std::fs::copy(super::support::helper(), &helper).unwrap();
+    let output = Command::new(&test)
+        .args([
+            "--exact",
+            "sandbox::isolation::inner_ordinary_user",
+            "--ignored",
+            "--nocapture",
+        ])
+        .env("CLADE_PYTHON", python)
+        .env("CLADE_TEST_HELPER", &helper)
+        .env("TMPDIR", place.path())
+        .current_dir("/")
+        .uid(1001)
+        .gid(1001)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
