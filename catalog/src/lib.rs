@@ -19,6 +19,7 @@ pub use provider::schema::{StoreSchema, catalog_schemas};
 pub use provider::virtual_table::VirtualTable;
 pub use rows::Rows;
 pub use spec::{COMMITTED_AT_COLUMN, ColumnSpec, ColumnType, SEQ_COLUMN, Specs, TableKind, TableSpec, VERSIONS_SUFFIX};
+pub use store::maintenance::FlushScope;
 pub use store::options::{
     Clock, ColdLocation, FaultHook, FaultPoint, MaintenanceOptions, S3Location, StoreOptions, SystemClock,
 };

@@ -115,13 +115,17 @@ impl Location {
         self.table(spec).join(path)
     }
 
+    /// Address of a table.
+    pub(crate) fn table_url(&self, spec: &TableSpec) -> Result<Url> {
+        let place = format!("{}{}/", self.root, self.table(spec));
+        Url::parse(&place).map_err(|e| StoreError::Setting {
+            setting: place,
+            reason: e.to_string(),
+        })
+    }
+
     /// Folder of a table when it is on this machine.
     pub(crate) fn folder(&self, spec: &TableSpec) -> Option<PathBuf> {
         Some(self.local.as_ref()?.join(&spec.schema).join(&spec.table))
-    }
-
-    /// Whether this process can write files of the machine, or a bucket.
-    pub(crate) fn is_local(&self) -> bool {
-        self.local.is_some()
     }
 }

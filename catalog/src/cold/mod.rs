@@ -1,7 +1,7 @@
 //! Cold tier: Parquet files in Delta tables, and the index of them that is kept in SQLite.
 
-#![allow(dead_code)]
-
+pub(crate) mod delta;
 pub(crate) mod file;
 pub(crate) mod location;
+pub(crate) mod parquet_file;
 pub(crate) mod stats;

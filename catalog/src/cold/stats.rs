@@ -1,5 +1,7 @@
 //! Statistics of cold files: computed from the rows, kept in the Delta log's form, read by the query planner.
 
+use std::collections::BTreeSet;
+
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::{max, max_string, min, min_string};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, TimestampMicrosecondType};
@@ -42,6 +44,36 @@ impl FileStats {
             }
         }
         stats
+    }
+
+    /// Adds the statistics of more rows. A bound stays only where it is known for both.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let names: BTreeSet<String> = self.null_count.keys().chain(other.null_count.keys()).cloned().collect();
+        for name in names {
+            let nulls = |stats: &Self| {
+                stats
+                    .null_count
+                    .get(&name)
+                    .map_or(stats.num_records, |n| n.as_i64().unwrap_or(0))
+            };
+            let (left, right) = (nulls(self), nulls(other));
+            // A side without values has no bounds and needs none.
+            let (left_empty, right_empty) = (left == self.num_records, right == other.num_records);
+            for (bounds, others, greater) in [
+                (&mut self.min_values, &other.min_values, false),
+                (&mut self.max_values, &other.max_values, true),
+            ] {
+                let bound = match (bounds.remove(&name), others.get(&name)) {
+                    (Some(a), Some(b)) => Some(if is_greater(&a, b) == greater { a } else { b.clone() }),
+                    (Some(a), None) if right_empty => Some(a),
+                    (None, Some(b)) if left_empty => Some(b.clone()),
+                    _ => None,
+                };
+                bounds.extend(bound.map(|bound| (name.clone(), bound)));
+            }
+            self.null_count.insert(name, (left + right).into());
+        }
+        self.num_records += other.num_records;
     }
 
     /// Reads statistics; what cannot be read is unknown.
@@ -134,6 +166,16 @@ fn bounds(columns: &[&dyn Array]) -> Option<(Value, Value)> {
             Some((lower_text(low).into(), upper_text(high)?.into()))
         }
         _ => None,
+    }
+}
+
+/// Order of two bounds of one column; timestamps are texts of one length.
+fn is_greater(a: &Value, b: &Value) -> bool {
+    match (a.as_i64(), b.as_i64(), a.as_f64(), b.as_f64(), a.as_str(), b.as_str()) {
+        (Some(a), Some(b), ..) => a > b,
+        (_, _, Some(a), Some(b), ..) => a > b,
+        (.., Some(a), Some(b)) => a > b,
+        _ => false,
     }
 }
 

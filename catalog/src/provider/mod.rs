@@ -3,5 +3,6 @@
 pub(crate) mod newest_exec;
 pub(crate) mod scan;
 pub(crate) mod schema;
+pub(crate) mod storage;
 pub(crate) mod table;
 pub(crate) mod virtual_table;

@@ -8,6 +8,7 @@ use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::{Result, exec_err};
 use parking_lot::RwLock;
 
+use super::storage::{Budgets, Storage};
 use super::table::StoredTable;
 use super::virtual_table::{VirtualTable, VirtualTableProvider};
 use crate::spec::VERSIONS_SUFFIX;
@@ -94,6 +95,15 @@ pub fn catalog_schemas(store: &Store) -> BTreeMap<String, Arc<StoreSchema>> {
                 .stored
                 .insert(name, Arc::new(StoredTable::new(store.clone(), Arc::clone(spec), all)));
         }
+    }
+    let system = schemas.entry("system".into()).or_default();
+    let own: [Arc<dyn VirtualTable>; 2] = [Arc::new(Storage(store.clone())), Arc::new(Budgets(store.clone()))];
+    for table in own {
+        system.docs.get_mut().insert(table.name().into(), table.doc().into());
+        system
+            .added
+            .get_mut()
+            .insert(table.name().into(), Arc::new(VirtualTableProvider(table)));
     }
     schemas
         .into_iter()

@@ -39,7 +39,6 @@ impl Layout {
         self.dir.join("blobs")
     }
 
-    #[allow(dead_code)]
     pub(crate) fn maintenance_lock(&self) -> PathBuf {
         self.dir.join("maintenance.lock")
     }

@@ -1,20 +1,25 @@
 //! The store: a directory with a SQLite database (hot rows, control tables), Delta tables (cold rows) and blobs.
 
 mod blobs;
-mod database;
-mod layout;
+mod compact;
+pub(crate) mod database;
+mod flush;
+pub(crate) mod layout;
+pub(crate) mod maintenance;
 pub(crate) mod options;
 mod problems;
 mod readers;
 mod snapshot;
 pub(crate) mod table_state;
 pub(crate) mod txn;
+mod vacuum;
 pub(crate) mod writer;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use datafusion::common::runtime::SpawnedTask;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::watch;
@@ -29,6 +34,7 @@ use self::table_state::{TableCache, TableState, read_store_state};
 use self::txn::Txn;
 use self::writer::{Encoder, Seq, Writer};
 use crate::cold::location::Location;
+use crate::cold::parquet_file;
 use crate::error::{BoxError, Result, StoreError};
 use crate::spec::{Specs, TableSpec};
 
@@ -50,6 +56,12 @@ pub(crate) struct Inner {
     writer: Option<Writer>,
     tables: HashMap<String, TableCache>,
     committed: watch::Receiver<Seq>,
+    /// Held while this process moves rows between the tiers.
+    maintaining: tokio::sync::Mutex<()>,
+    /// Cold files whose footer this process has read.
+    sound_files: Mutex<HashSet<String>>,
+    /// Background maintenance; ends with the store.
+    background: Mutex<Option<SpawnedTask<()>>>,
 }
 
 impl Store {
@@ -141,8 +153,13 @@ impl Store {
             writer,
             tables,
             committed,
+            maintaining: tokio::sync::Mutex::default(),
+            sound_files: Mutex::default(),
+            background: Mutex::default(),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        let store = Self { inner: Arc::new(inner) };
+        store.start_background();
+        Ok(store)
     }
 
     /// Writes a commit; when this returns it is durable. An empty commit writes nothing.
@@ -223,16 +240,61 @@ impl Store {
 
     /// A state of a table that contains the snapshot.
     pub(crate) async fn table_state(&self, spec: &Arc<TableSpec>, snapshot: &Snapshot) -> Result<Arc<TableState>> {
-        if let Some(state) = self.inner.cache(spec)?.get(snapshot) {
+        let state = match self.inner.cache(spec)?.get(snapshot) {
+            Some(state) => state,
+            None => {
+                let (inner, spec, snapshot) = (Arc::clone(&self.inner), Arc::clone(spec), *snapshot);
+                spawn_blocking(move || {
+                    let state = inner.cache(&spec)?.load(&spec, &inner.readers, &snapshot)?;
+                    inner.bound_cache(&spec);
+                    Ok::<_, StoreError>(state)
+                })
+                .await??
+            }
+        };
+        self.leave_out_damaged(spec, state).await
+    }
+
+    /// Leaves cold files out that cannot be read, and notes them in `system.problems`.
+    async fn leave_out_damaged(&self, spec: &Arc<TableSpec>, state: Arc<TableState>) -> Result<Arc<TableState>> {
+        let unchecked: Vec<_> = {
+            let sound = self.inner.sound_files.lock();
+            state
+                .files
+                .iter()
+                .filter(|file| !sound.contains(&file.path))
+                .cloned()
+                .collect()
+        };
+        let mut damaged = HashSet::new();
+        for file in unchecked {
+            match parquet_file::damage(&self.inner.location, spec, &file).await? {
+                None => {
+                    self.inner.sound_files.lock().insert(file.path.clone());
+                }
+                Some(reason) => {
+                    let subject = self.inner.location.file(spec, &file.path).to_string();
+                    let lost = format!(
+                        "{reason}; its {} rows of {} are left out. Restore it from a backup",
+                        file.rows, spec.name
+                    );
+                    self.note_problem("cold", &subject, &lost).await;
+                    damaged.insert(file.path.clone());
+                }
+            }
+        }
+        if damaged.is_empty() {
             return Ok(state);
         }
-        let (inner, spec, snapshot) = (Arc::clone(&self.inner), Arc::clone(spec), *snapshot);
-        spawn_blocking(move || {
-            let state = inner.cache(&spec)?.load(&spec, &inner.readers, &snapshot)?;
-            inner.bound_cache(&spec);
-            Ok(state)
-        })
-        .await?
+        let mut rest = TableState::clone(&state);
+        rest.files = Arc::new(
+            rest.files
+                .iter()
+                .filter(|file| !damaged.contains(&file.path))
+                .cloned()
+                .collect(),
+        );
+        Ok(Arc::new(rest))
     }
 }
 
