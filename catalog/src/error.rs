@@ -75,6 +75,12 @@ pub enum StoreError {
         /// Directory of the store.
         dir: PathBuf,
     },
+    /// The store cannot be written where it lies.
+    #[error("{path} cannot be written: open the store read-only, or check its permissions")]
+    NotWritable {
+        /// The store's database.
+        path: PathBuf,
+    },
     /// A table spec is wrong.
     #[error("spec of table {table}: {reason}")]
     InvalidSpec {

@@ -266,3 +266,73 @@ fn take_varint(input: &mut &[u8]) -> Option<u64> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::rows::Rows;
+    use crate::spec::Specs;
+    use crate::value::Value;
+    use std::sync::Arc;
+
+    fn edges(rows: usize, text: &str) -> (Arc<TableSpec>, RecordBatch) {
+        let spec = Arc::clone(Specs::builtin().unwrap().get("evo.edges").unwrap());
+        let mut batch = Rows::for_spec(&spec);
+        for row in 0..rows {
+            let id = format!("{text}{row}");
+            let columns = ["task_id", "parent_id", "child_id", "role", "operator"];
+            let delta = ("delta", Value::Float(row as f64));
+            batch
+                .push(
+                    columns
+                        .map(|c| (c, Value::from(id.as_str())))
+                        .into_iter()
+                        .chain([delta]),
+                )
+                .unwrap();
+        }
+        (spec, batch.finish().unwrap())
+    }
+
+    fn decode_all(spec: &TableSpec, blob: &[u8], rows: usize) -> Option<Vec<ArrayRef>> {
+        let mut builders: Vec<_> = spec
+            .columns
+            .iter()
+            .map(|c| ColumnBuilder::new(c.column_type, 0))
+            .collect();
+        Decoder::new(&Layout::of(spec), spec)
+            .unwrap()
+            .decode(blob, rows, &mut builders)?;
+        Some(builders.iter_mut().map(ColumnBuilder::finish).collect())
+    }
+
+    #[test]
+    fn damaged_blobs_are_noticed_and_never_panic() {
+        for (rows, text) in [(2, "x"), (20, "a longer name of a node that is worth compressing ")] {
+            let (spec, batch) = edges(rows, text);
+            let blob = encode(&batch);
+            assert_eq!(decode_all(&spec, &blob, rows).unwrap(), batch.columns());
+            assert!(decode_all(&spec, &blob, rows + 1).is_none());
+            assert!(decode_all(&spec, &blob, rows - 1).is_none());
+            for length in 0..blob.len() {
+                assert!(decode_all(&spec, &blob[..length], rows).is_none());
+            }
+            for place in 0..blob.len() {
+                let mut damaged = blob.clone();
+                damaged[place] ^= 0x41;
+                // A flipped bit inside a value cannot be told; anything else must be, and nothing may panic.
+                let _ = decode_all(&spec, &damaged, rows);
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_without_its_texts_is_small() {
+        let (_, batch) = edges(1, "0123456789abcdef");
+        assert!(encode(&batch).len() < 120);
+        let layout = Layout::of(Specs::builtin().unwrap().get("evo.nodes").unwrap());
+        assert_eq!(Layout::parse("evo.nodes", &layout.to_text()).unwrap(), layout);
+        assert!(Layout::parse("evo.nodes", "id blob").is_err());
+    }
+}

@@ -55,6 +55,12 @@ pub(crate) fn connect(database: &Path, access: &Access, busy: Duration) -> Resul
     connection.busy_timeout(busy).map_err(StoreError::sqlite(context))?;
     connection.set_prepared_statement_cache_capacity(64);
     if matches!(access, Access::Write) {
+        // SQLite falls back to reading when it cannot write.
+        if connection.is_readonly("main").map_err(StoreError::sqlite(context))? {
+            return Err(StoreError::NotWritable {
+                path: database.to_owned(),
+            });
+        }
         connection
             .execute_batch(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF; \

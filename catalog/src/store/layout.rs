@@ -95,12 +95,34 @@ impl Marker {
         })
     }
 
+    /// Writes the marker of a new store; an error when another process was faster.
+    pub(crate) fn create(&self, layout: &Layout) -> Result<()> {
+        let candidate = layout
+            .marker()
+            .with_extension(format!("new-{}", uuid::Uuid::now_v7().simple()));
+        write_durably(&candidate, self.text(layout)?.as_bytes())?;
+        // Unlike a rename, a link does not replace what is there.
+        let linked = fs::hard_link(&candidate, layout.marker());
+        fs::remove_file(&candidate).map_err(StoreError::io(&candidate))?;
+        match linked {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Err(StoreError::AlreadyExists {
+                dir: layout.dir().to_owned(),
+            }),
+            linked => linked.map_err(StoreError::io(layout.marker())),
+        }?;
+        sync_folder(layout.dir())
+    }
+
+    /// Replaces the marker.
     pub(crate) fn write(&self, layout: &Layout) -> Result<()> {
-        let text = toml::to_string(self).map_err(|e| StoreError::Corrupt {
+        write_durably(&layout.marker(), self.text(layout)?.as_bytes())
+    }
+
+    fn text(&self, layout: &Layout) -> Result<String> {
+        toml::to_string(self).map_err(|e| StoreError::Corrupt {
             subject: layout.marker().display().to_string(),
             reason: e.to_string(),
-        })?;
-        write_durably(&layout.marker(), text.as_bytes())
+        })
     }
 }
 

@@ -91,7 +91,7 @@ impl Store {
                 ColdLocation::S3(s3) => Some(s3.url.clone()),
             },
         };
-        marker.write(&layout)?;
+        marker.create(&layout)?;
         Self::open(dir, options)
     }
 

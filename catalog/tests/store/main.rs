@@ -11,3 +11,9 @@ mod support;
 
 mod cold;
 mod commits;
+mod concurrency;
+mod evolution;
+mod failures;
+mod processes;
+mod properties;
+mod s3;
