@@ -139,6 +139,12 @@ impl JobSpec {
             ("data directory", &self.data_dir),
             ("output directory", &self.output_dir),
         ] {
+            if dir.to_str().is_none() {
+                return Err(SandboxError::Config(format!(
+                    "the {what} {} is not valid UTF-8",
+                    dir.display()
+                )));
+            }
             if !dir.is_dir() {
                 return Err(SandboxError::Config(format!(
                     "the {what} {} does not exist",

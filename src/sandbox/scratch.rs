@@ -27,8 +27,7 @@ impl InstanceDir {
     /// Makes a new directory below `base`.
     pub(crate) fn create(base: &Path) -> Result<Self, SandboxError> {
         let parent = family_dir(base);
-        fs::create_dir_all(&parent).map_err(SandboxError::io("make", &parent))?;
-        restrict(&parent)?;
+        make_own_dir(&parent)?;
         let name = format!("{}-{:08x}", std::process::id(), rand::random::<u32>());
         let path = parent.join(&name);
         fs::create_dir(&path).map_err(SandboxError::io("make", &path))?;
@@ -87,6 +86,27 @@ impl Drop for JobDir {
             tracing::warn!(path = %self.path.display(), %error, "a job directory is left; the next start removes it");
         }
     }
+}
+
+/// Makes a directory in a place that others may write too, such as `/tmp`: somebody else's directory or link under this
+/// name is refused.
+fn make_own_dir(path: &Path) -> Result<(), SandboxError> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(SandboxError::io("make", parent))?;
+    }
+    match fs::create_dir(path) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(SandboxError::io("make", path)(e)),
+        _ => {}
+    }
+    let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(|e| SandboxError::io("examine", path)(e.into()))?;
+    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    if !is_directory || stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(SandboxError::Config(format!(
+            "{} is in use by somebody else; choose another scratch directory",
+            path.display()
+        )));
+    }
+    restrict(path)
 }
 
 fn restrict(path: &Path) -> Result<(), SandboxError> {
@@ -260,6 +280,14 @@ mod tests {
         }
         remove_tree(&top).unwrap();
         assert!(!top.exists() && outside.join("keep").exists());
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_directory_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        symlink("/etc", family_dir(base.path())).unwrap();
+        let error = InstanceDir::create(base.path()).unwrap_err();
+        assert!(matches!(error, SandboxError::Config(_)), "{error}");
     }
 
     #[test]

@@ -97,3 +97,79 @@ async fn exit_codes_and_signals_are_told_apart() {
         assert!(!outcome.oom, "{code}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_is_that_of_the_whole_tree() {
+    let bench = Bench::new();
+    let native = bench.native();
+    let code = r#"
+import os, time
+for _ in range(2):
+    if os.fork() == 0:
+        block = bytearray(b"x" * (150 << 20))
+        end = time.process_time() + 0.3
+        while time.process_time() < end:
+            pass
+        time.sleep(0.4)
+        os._exit(0)
+os.wait(); os.wait()
+"#;
+    let outcome = native.run(bench.job(code, small_limits()), &token()).await.unwrap();
+    assert_eq!(outcome.end, JobEnd::Exited { code: 0 }, "{}", outcome.stderr.text());
+    assert!(
+        outcome.peak_memory_bytes.unwrap() > 300 << 20,
+        "{:?}",
+        outcome.peak_memory_bytes
+    );
+    assert!(outcome.cpu_seconds.unwrap() > 0.55, "{:?}", outcome.cpu_seconds);
+    bench.finish(native);
+}
+
+/// Runs in a process of its own, which it shuts off from mounting.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "started by another test"]
+async fn inner_without_mounts() {
+    use seccompiler::{SeccompAction, SeccompFilter, TargetArch};
+    let bench = Bench::new();
+    let native = bench.native();
+    let rules = [(libc::SYS_open_tree, vec![])].into();
+    let arch = TargetArch::try_from(std::env::consts::ARCH).unwrap();
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::EPERM as u32),
+        arch,
+    )
+    .unwrap();
+    let program: seccompiler::BpfProgram = filter.try_into().unwrap();
+    seccompiler::apply_filter_all_threads(&program).unwrap();
+    let error = native
+        .run(bench.job("print(1)", small_limits()), &token())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, clade::sandbox::SandboxError::Unavailable { .. }),
+        "{error}"
+    );
+    assert_eq!(error.class(), clade::error::ErrorClass::Config);
+    let text = error.to_string();
+    assert!(
+        text.contains("namespaces") && text.contains("Operation not permitted") && text.contains("process"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_machine_without_a_layer_is_refused_in_plain_words() {
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "sandbox::basics::inner_without_mounts",
+            "--ignored",
+            "--nocapture",
+        ])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}

@@ -114,7 +114,7 @@ impl NativeOptions {
             visible: Vec::new(),
             hidden: Vec::new(),
             preload: None,
-            standby: 0,
+            standby: 1,
             warm_standby: 1,
             zygote_jobs: 500,
         }
