@@ -60,15 +60,20 @@ impl Chance {
         self.0.random_range(1..1000)
     }
 
-    /// A value near `value`, another one where the domain has choices.
-    pub(crate) fn near(&mut self, value: &Scalar, domain: Domain, spread: f64) -> Scalar {
+    /// A value near `value`, another one where the domain has choices. `reach` is the share of the domain that counts as
+    /// near, on a logarithmic scale where the domain has one.
+    pub(crate) fn near(&mut self, value: &Scalar, domain: Domain, reach: f64) -> Scalar {
+        const LEAST: f64 = 0.6;
+        let spread = |low: f64, high: f64| (reach * (high / low).ln()).max(LEAST);
         match domain {
-            Domain::Log(low, high) => Scalar::Float(plain((value.number() * self.factor(spread)).clamp(low, high))),
+            Domain::Log(low, high) => Scalar::Float(plain(
+                (value.number() * self.factor(spread(low, high))).clamp(low, high),
+            )),
             Domain::LogInt(low, high) => Scalar::Int(plain_int(
                 (value.number() * self.factor(spread)).clamp(low as f64, high as f64),
             )),
             Domain::Linear(low, high) => {
-                let step = (2.0 * self.unit() - 1.0) * spread * 0.25 * (high - low);
+                let step = (2.0 * self.unit() - 1.0) * reach * (high - low);
                 Scalar::Float(plain((value.number() + step).clamp(low, high)))
             }
             Domain::Names(names) => {

@@ -14,9 +14,14 @@ const KERNEL_ROWS: usize = 6_000;
 
 /// A genome that fits the task and its time.
 pub(crate) fn genome(profile: &TaskProfile, chance: &mut Chance) -> Genome {
+    genome_apart(&[], profile, chance)
+}
+
+/// A genome that fits the task and its time, with the less of a family the more often it was tried.
+pub(crate) fn genome_apart(tried: &[Family], profile: &TaskProfile, chance: &mut Chance) -> Genome {
     let drawn = match &profile.outcome {
         Outcome::Ranking(ranking) => Genome::Ranking(ranking_genome(ranking.time.is_some(), chance)),
-        _ => Genome::Tabular(tabular(profile, chance)),
+        _ => Genome::Tabular(tabular(tried, profile, chance)),
     };
     let drawn = drawn.normalised(profile).unwrap_or_else(|| plainest(profile));
     repair::within(drawn, profile, cost::budget(profile))
@@ -156,7 +161,7 @@ pub(crate) fn families(profile: &TaskProfile) -> Vec<(Family, f64)> {
     weights
 }
 
-fn tabular(profile: &TaskProfile, chance: &mut Chance) -> TabularGenome {
+fn tabular(tried: &[Family], profile: &TaskProfile, chance: &mut Chance) -> TabularGenome {
     const BLENDS: [f64; 3] = [0.6, 0.3, 0.1];
     let size = match chance.unit() {
         unit if unit < BLENDS[0] => 1,
@@ -164,6 +169,10 @@ fn tabular(profile: &TaskProfile, chance: &mut Chance) -> TabularGenome {
         _ => 3,
     };
     let mut weights = families(profile);
+    for (family, weight) in &mut weights {
+        let times = tried.iter().filter(|other| *other == family).count();
+        *weight *= 0.6_f64.powi(times as i32);
+    }
     let mut members = Vec::new();
     for _ in 0..size {
         let Some(family) = chance.weighted(&weights) else { break };
@@ -222,7 +231,7 @@ pub(crate) fn target(profile: &TaskProfile, chance: &mut Chance) -> Target {
 
 /// A member with settings drawn around the usual ones.
 pub(crate) fn drawn_member(family: Family, profile: &TaskProfile, chance: &mut Chance) -> Member {
-    const SPREAD: f64 = 0.8;
+    const REACH: f64 = 0.2;
     let mut drawn = member(family, profile);
     for (name, domain, _) in family.params(profile.classifies()) {
         let Some(value) = drawn.params.get_mut(name) else {
@@ -232,7 +241,7 @@ pub(crate) fn drawn_member(family: Family, profile: &TaskProfile, chance: &mut C
         if *name == "loss" {
             *value = Scalar::Text(loss(family, profile, chance).to_owned());
         } else if !named || chance.happens(0.4) {
-            *value = chance.near(&value.clone(), *domain, SPREAD);
+            *value = chance.near(&value.clone(), *domain, REACH);
         }
     }
     drawn.numeric = Some(numeric(family, profile, chance));
@@ -401,7 +410,7 @@ pub(crate) fn drawn_scorer(kind: ScorerKind, timed: bool, chance: &mut Chance) -
     let (name, mut drawn) = scorer(kind, timed, super::genome::plain(0.2 + 0.8 * chance.unit()));
     for (param, domain, _) in kind.params(timed) {
         if let Some(value) = drawn.params.get_mut(param) {
-            *value = chance.near(&value.clone(), *domain, 1.0);
+            *value = chance.near(&value.clone(), *domain, 0.3);
         }
     }
     (name, drawn)

@@ -260,7 +260,7 @@ fn weights(genome: &mut TabularGenome, chance: &mut Chance) -> Option<String> {
 }
 
 fn params(genome: &mut TabularGenome, profile: &TaskProfile, chance: &mut Chance) -> Option<String> {
-    const SPREAD: f64 = 0.9;
+    const REACH: f64 = 0.15;
     let classifies = profile.classifies();
     let (name, family, member) = some_member(genome, chance, |_| true)?;
     let specs = family.params(classifies);
@@ -268,7 +268,7 @@ fn params(genome: &mut TabularGenome, profile: &TaskProfile, chance: &mut Chance
     for _ in 0..=chance.below(2) {
         let (param, domain, _) = chance.pick(specs)?;
         let value = member.params.get_mut(param)?;
-        let next = chance.near(value, *domain, SPREAD);
+        let next = chance.near(value, *domain, REACH);
         if next != *value {
             changes.push(format!("{param} goes from {value} to {next}"));
             *value = next;
@@ -451,7 +451,7 @@ fn ranking_change(genome: &RankingGenome, timed: bool, chance: &mut Chance) -> O
             for _ in 0..=chance.below(2) {
                 let (param, domain, _) = chance.pick(kind.params(timed))?;
                 let value = scorer.params.get_mut(param)?;
-                let next = chance.near(value, *domain, 0.9);
+                let next = chance.near(value, *domain, 0.2);
                 changes.push(format!("{param} goes from {value} to {next}"));
                 *value = next;
             }

@@ -5,7 +5,7 @@ use super::cost;
 use super::cross;
 use super::draw;
 use super::foreign;
-use super::genome::{Genome, TabularGenome};
+use super::genome::{Family, Genome, TabularGenome};
 use super::mutate::{self, Part, Promise};
 use super::plan;
 use super::profile::{Outcome, TaskProfile};
@@ -39,7 +39,7 @@ pub(crate) fn program(request: &GenerateRequest, profile: &TaskProfile) -> Resul
     let mut last = None;
     for _ in 0..TRIES {
         let (genome, done) = match request.operator {
-            Operator::Draft => (draw::genome(profile, &mut chance), String::new()),
+            Operator::Draft => (draft(request, profile, &mut chance), String::new()),
             Operator::Improve => improve(parent.ok_or_else(|| needs("a parent"))?, request, profile, &mut chance),
             Operator::Debug => debug(parent.ok_or_else(|| needs("a parent"))?, request, profile, &mut chance),
             Operator::Crossover => {
@@ -69,12 +69,32 @@ fn second_parent(request: &GenerateRequest) -> Option<&NodeContext> {
     by_role.or_else(|| request.nodes.get(1))
 }
 
-/// The genome of a node's program, or the nearest to it; the flag tells whether the program is ours.
+/// The genome of a node's program, or the nearest to it; the flag tells whether the program is exactly the genome's, so that
+/// nothing of it is lost.
 fn genome_of(node: &NodeContext, profile: &TaskProfile) -> Option<(Genome, bool)> {
     let code = node.code.as_deref()?;
-    Genome::read(code, profile)
-        .map(|genome| (genome, true))
-        .or_else(|| foreign::read(code, profile).map(|genome| (genome, false)))
+    let genome = Genome::read(code, profile).or_else(|| foreign::read(code, profile))?;
+    let exact = render::program(&genome, profile).trim() == code.trim();
+    Some((genome, exact))
+}
+
+/// A draft that leans towards families that the visible programs do not use.
+fn draft(request: &GenerateRequest, profile: &TaskProfile, chance: &mut Chance) -> Genome {
+    let visible: Vec<Genome> = request
+        .nodes
+        .iter()
+        .filter_map(|node| genome_of(node, profile))
+        .map(|(genome, _)| genome)
+        .collect();
+    let tried: Vec<Family> = visible
+        .iter()
+        .filter_map(|genome| match genome {
+            Genome::Tabular(tabular) => Some(tabular.families().map(|(family, _)| family)),
+            Genome::Ranking(_) => None,
+        })
+        .flatten()
+        .collect();
+    draw::genome_apart(&tried, profile, chance)
 }
 
 fn improve(

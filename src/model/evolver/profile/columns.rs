@@ -161,7 +161,7 @@ pub(crate) fn is_group(train: &Table, test: &Table, column: &str) -> bool {
 }
 
 /// Whether a numeric column has all its test values outside the range of its training values.
-fn continues(train: &Table, test: &Table, column: &str) -> bool {
+pub(crate) fn continues(train: &Table, test: &Table, column: &str) -> bool {
     let numbers = |table: &Table| -> Vec<f64> {
         table
             .values(column)

@@ -5,13 +5,14 @@ mod columns;
 mod outcome;
 mod table;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 pub(crate) use assets::{Images, Series};
 pub(crate) use columns::{DateLayout, Kind};
 pub(crate) use outcome::{Outcome, Ranking};
 
-use self::columns::{is_group, kind};
+use self::columns::{continues, is_group, kind};
 use self::table::Table;
 use super::Evolver;
 use super::metric::Metric;
@@ -78,7 +79,7 @@ pub(crate) struct TaskProfile {
     pub(crate) missing: bool,
     /// True when a target has missing values.
     pub(crate) missing_targets: bool,
-    /// True when training rows repeat under other ids.
+    /// True when training rows repeat, ids included.
     pub(crate) repeated_rows: bool,
     /// Column whose values are apart between training and test rows.
     pub(crate) group: Option<String>,
@@ -162,7 +163,7 @@ impl TaskProfile {
             text_length: 0.0,
             dates: Vec::new(),
             missing: !train.complete,
-            repeated_rows: train.repeats_rows(&id),
+            repeated_rows: train.repeats_rows(),
             missing_targets: outcome
                 .targets()
                 .iter()
@@ -184,10 +185,13 @@ impl TaskProfile {
             }
             let is_id = column == profile.id;
             match kind(&train, column) {
-                Kind::Date(layout) => profile.dates.push(TimeColumn {
-                    name: column.to_owned(),
-                    layout,
-                }),
+                Kind::Date(layout) => {
+                    profile.missing |= has_gaps(&train, &test, column);
+                    profile.dates.push(TimeColumn {
+                        name: column.to_owned(),
+                        layout,
+                    });
+                }
                 _ if is_id => {}
                 kind => profile.add(&train, &test, column, kind),
             }
@@ -200,6 +204,7 @@ impl TaskProfile {
             || !profile.dates.is_empty()
             || profile.images.is_some()
             || profile.series.is_some()
+            || profile.forecast.is_some()
             || matches!(profile.outcome, Outcome::Ranking(_));
         if !has_features {
             return Err(unsupported(
@@ -258,13 +263,17 @@ impl TaskProfile {
                 && self.series.is_none()
                 && self.dates.len() == 1
                 && matches!(&self.outcome, Outcome::Values { targets, .. } if targets.len() == 1);
-            if alone {
+            if alone && before.iter().collect::<HashSet<_>>().len() == train.rows_read() {
                 self.forecast = forecast(&time, &before, self.test_rows);
             }
             if apart || told || self.forecast.is_some() {
                 self.time_order = Some(time);
                 break;
             }
+        }
+        if self.time_order.is_some() {
+            // A number that only grows with time says nothing of the test rows but how late they are.
+            self.numeric.retain(|column| !continues(train, test, column));
         }
         let id = self.id.clone();
         self.dates.retain(|time| time.name != id);
@@ -297,6 +306,12 @@ impl TaskProfile {
             Outcome::Label { .. } | Outcome::Classes { .. } | Outcome::Probability { .. }
         )
     }
+}
+
+fn has_gaps(train: &Table, test: &Table, column: &str) -> bool {
+    [train, test]
+        .iter()
+        .any(|table| table.values(column).count() < table.rows_read())
 }
 
 /// The metric by its name, else by the words of the task's evaluation section.

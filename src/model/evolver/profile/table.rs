@@ -99,15 +99,10 @@ impl Table {
             .filter(|value| !MISSING.contains(value))
     }
 
-    /// Whether rows of three columns or more repeat when the id is left out.
-    pub(crate) fn repeats_rows(&self, id: &str) -> bool {
-        let id = self.index.get(id).copied();
+    /// Whether whole rows repeat.
+    pub(crate) fn repeats_rows(&self) -> bool {
         let mut seen = HashSet::new();
-        let others = |row: &StringRecord| -> Vec<String> {
-            let fields = row.iter().enumerate().filter(|(at, _)| Some(*at) != id);
-            fields.map(|(_, field)| field.to_owned()).collect()
-        };
-        self.columns.len() > 3 && self.rows.iter().any(|row| !seen.insert(others(row)))
+        self.rows.iter().any(|row| !seen.insert(row.iter().collect::<Vec<_>>()))
     }
 
     /// Number of rows that were read.

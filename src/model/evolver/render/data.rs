@@ -76,14 +76,15 @@ pub(crate) fn tables(script: &mut Script, genome: &TabularGenome, profile: &Task
         script.line(format!("train = train.dropna(subset={targets}).reset_index(drop=True)"));
     }
     if genome.drop_duplicates {
-        script.line("train = train.drop_duplicates(subset=train.columns.difference([ID]), ignore_index=True)");
+        script.line("train = train.drop_duplicates(ignore_index=True)");
     }
     if let Some(time) = &profile.time_order {
-        let parse = format!("pd.to_datetime(values, format={})", quote(time.layout.pandas()));
         script.line(format!(
-            "train = train.sort_values({}, key=lambda values: {parse}, kind=\"stable\", ignore_index=True)",
-            quote(&time.name)
+            "when = pd.to_datetime(train[{}], format={})",
+            quote(&time.name),
+            quote(time.layout.pandas())
         ));
+        script.line("train = train.iloc[np.argsort(when.fillna(when.min()), kind=\"stable\")].reset_index(drop=True)");
     }
     match &profile.outcome {
         Outcome::Values { targets, .. } if targets.len() > 1 => script.line("y = train[TARGETS].to_numpy(float)"),
@@ -122,10 +123,11 @@ pub(crate) fn tables(script: &mut Script, genome: &TabularGenome, profile: &Task
         && let Some(time) = &profile.time_order
     {
         script.line(format!(
-            "age = pd.to_datetime(train[{0}], format={1}).rsub(pd.to_datetime(train[{0}], format={1}).max()).dt.days",
+            "when = pd.to_datetime(train[{}], format={})",
             quote(&time.name),
             quote(time.layout.pandas())
         ));
+        script.line("age = (when.max() - when).dt.days.fillna(0)");
         script.line("row_weights = 0.5 ** (age / age.max() / CONFIG[\"half_life\"]).to_numpy()");
     }
 }

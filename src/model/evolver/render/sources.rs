@@ -89,7 +89,11 @@ fn table_features(profile: &TaskProfile, columns: &[&str], parts: &[String]) -> 
             quote(&date.name),
             quote(date.layout.pandas())
         );
-        for part in ["year", "month", "dayofweek", "dayofyear"] {
+        let drifts = profile.time_order.as_ref() == Some(date);
+        for part in ["year", "month", "dayofweek", "dayofyear"]
+            .iter()
+            .skip(usize::from(drifts))
+        {
             text += &format!("    table[{}] = when.{part}\n", quote(&format!("{} {part}", date.name)));
         }
     }
@@ -214,86 +218,65 @@ fn measured_series(script: &mut Script, chosen: SeriesFeatures, series: &Series)
 
 fn series_to_continue(script: &mut Script, chosen: ForecastFeatures, forecast: &Forecast) {
     let date = quote(&forecast.time.name);
-    let parse = format!(
-        "pd.to_datetime(frame[{date}], format={})",
-        quote(forecast.time.layout.pandas())
-    );
+    let format = quote(forecast.time.layout.pandas());
     let used = &forecast.lags[..chosen.lags as usize];
     let is_daily = forecast.step == "D";
-    let offset = match forecast.step {
-        "D" => "pd.Timedelta(days=lag)",
-        "W" => "pd.Timedelta(weeks=lag)",
-        "MS" => "pd.DateOffset(months=lag)",
-        _ => "pd.DateOffset(months=3 * lag)",
-    };
-    script.line("CALENDAR = [\"weekday\", \"month\"]");
-    let needs_history = !used.is_empty() || chosen.level == Level::Year;
-    if needs_history {
-        script.line(format!(
-            "history = pd.Series(y, index=pd.to_datetime(train[{date}], format={}))",
-            quote(forecast.time.layout.pandas())
-        ));
-    }
-    if chosen.level == Level::Year {
-        script.line(format!(
-            "HORIZON = pd.Timedelta(days=365 * max(1, round({} / 365.25)))",
-            horizon_days(forecast)
-        ));
-        script.line("yearly_mean = history.rolling(\"365D\").mean()[history.index >= history.index[0] + pd.Timedelta(days=360)]");
-    }
+    let category = if is_daily { "weekday" } else { "quarter" };
+    script.line(format!("CALENDAR = [\"{category}\", \"month\"]"));
     if !used.is_empty() {
         let lags: Vec<_> = used.iter().map(u32::to_string).collect();
         script.line(format!("LAGS = [{}]", lags.join(", ")));
     }
+    for (name, table) in [("dates", "train"), ("test_dates", "test")] {
+        script.line(format!(
+            "{name} = pd.DatetimeIndex(pd.to_datetime({table}[{date}], format={format}))"
+        ));
+    }
+    if !used.is_empty() || chosen.level == Level::Year {
+        script.line("history = pd.Series(y, index=dates)");
+    }
     if chosen.level == Level::Year {
+        script.line("horizon = pd.Timedelta(days=365 * max(1, round((test_dates.max() - dates[-1]).days / 365.25)))");
+        script.line("yearly_mean = history.rolling(\"365D\").mean()[dates >= dates[0] + pd.Timedelta(days=360)]");
         script.function(
             "def level(when):\n    \"\"\"Mean of the latest whole year that is known one horizon ahead.\"\"\"\n    \
-             return yearly_mean.reindex(when - HORIZON, method=\"ffill\").to_numpy()",
+             return yearly_mean.reindex(when - horizon, method=\"ffill\").to_numpy()",
         );
     }
-    let mut body = format!(
-        "def features(frame):\n    \"\"\"Calendar and past of each date.\"\"\"\n    when = {parse}.dt\n    table = pd.DataFrame(index=frame.index)\n"
+    let mut body = String::from(
+        "def features(when):\n    \"\"\"Calendar and past of each date.\"\"\"\n    table = pd.DataFrame(index=range(len(when)))\n",
     );
-    if is_daily {
-        body += "    table[\"weekday\"] = when.dayofweek.astype(str)\n";
+    body += if is_daily {
+        "    table[\"weekday\"] = when.dayofweek.astype(str)\n    table[\"month\"] = when.month.astype(str)\n    \
+         table[\"year\"] = when.year\n    table[\"day\"] = when.day\n    table[\"day_of_year\"] = when.dayofyear\n    \
+         table[\"weekday_number\"] = when.dayofweek\n    table[\"week_of_month\"] = (when.day - 1) // 7\n    \
+         table[\"days_left_in_month\"] = when.days_in_month - when.day\n"
     } else {
-        body += "    table[\"weekday\"] = when.quarter.astype(str)\n";
-    }
-    body += "    table[\"month\"] = when.month.astype(str)\n    table[\"year\"] = when.year\n    table[\"day\"] = when.day\n    \
-             table[\"day_of_year\"] = when.dayofyear\n    table[\"week_of_month\"] = (when.day - 1) // 7\n    \
-             table[\"weekday_number\"] = when.dayofweek\n    table[\"days_left_in_month\"] = when.days_in_month - when.day\n";
+        "    table[\"quarter\"] = when.quarter.astype(str)\n    table[\"month\"] = when.month.astype(str)\n    \
+         table[\"year\"] = when.year\n    table[\"day_of_year\"] = when.dayofyear\n"
+    };
     if chosen.waves > 0 {
         body += "    for wave in range(1, CONFIG[\"forecast\"][\"waves\"] + 1):\n        angle = 2 * np.pi * wave * when.dayofyear / 365.25\n        \
-                 table[f\"sine_{wave}\"], table[f\"cosine_{wave}\"] = np.sin(angle), np.cos(angle)\n";
+                 table[f\"sine_{wave}\"] = np.sin(angle)\n        table[f\"cosine_{wave}\"] = np.cos(angle)\n";
     }
     if !used.is_empty() {
-        let before = format!(
-            "pd.to_datetime(frame[{date}], format={})",
-            quote(forecast.time.layout.pandas())
-        );
-        body += &format!("    for lag in LAGS:\n        then = pd.DatetimeIndex({before} - {offset})\n");
+        let offset = match forecast.step {
+            "D" => "pd.Timedelta(days=lag)",
+            "W" => "pd.Timedelta(weeks=lag)",
+            "MS" => "pd.DateOffset(months=lag)",
+            _ => "pd.DateOffset(months=3 * lag)",
+        };
         let scaled = if chosen.level == Level::Year {
             " / level(then)"
         } else {
             ""
         };
-        body += &format!("        table[f\"lag_{{lag}}\"] = history.reindex(then).to_numpy(){scaled}\n");
+        body += &format!(
+            "    for lag in LAGS:\n        then = when - {offset}\n        table[f\"lag_{{lag}}\"] = history.reindex(then).to_numpy(){scaled}\n"
+        );
     }
     body += "    return table";
     script.function(body);
-    script.line("X, X_test = features(train), features(test)");
+    script.line("X, X_test = features(dates), features(test_dates)");
     script.line("NUMBERS = list(X.select_dtypes(\"number\").columns)");
-    let dates = |frame: &str| {
-        format!(
-            "pd.DatetimeIndex(pd.to_datetime({frame}[{date}], format={}))",
-            quote(forecast.time.layout.pandas())
-        )
-    };
-    script.line(format!("dates, test_dates = {}, {}", dates("train"), dates("test")));
-}
-
-fn horizon_days(forecast: &Forecast) -> String {
-    let date = quote(&forecast.time.name);
-    let format = quote(forecast.time.layout.pandas());
-    format!("(pd.to_datetime(test[{date}], format={format}).max() - history.index[-1]).days")
 }

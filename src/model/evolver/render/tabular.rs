@@ -71,19 +71,10 @@ fn models(script: &mut Script, genome: &TabularGenome, profile: &TaskProfile) {
             .map(|(step, expression)| format!("({}, {expression})", quote(&step)))
             .collect();
         steps.push(format!("(\"model\", {estimator})"));
-        text += &call("    return Pipeline([", &steps, "])");
+        text += &format!("    return Pipeline([{}])", steps.join(", "));
         script.function(text);
     }
     predict(script, genome, profile);
-}
-
-/// A call on one line where it fits, else one argument a line.
-fn call(start: &str, arguments: &[String], end: &str) -> String {
-    let line = format!("{start}{}{end}", arguments.join(", "));
-    if line.len() <= 110 {
-        return line;
-    }
-    format!("{start}\n        {},\n    {end}", arguments.join(",\n        "))
 }
 
 fn sentence(words: &str) -> String {
@@ -105,11 +96,7 @@ fn predict(script: &mut Script, genome: &TabularGenome, profile: &TaskProfile) {
             .iter()
             .map(|(name, _)| format!("\"{name}\": {name}"))
             .collect();
-        script.line(
-            call("BUILDERS = {", &names, "}")
-                .replace("        \"", "    \"")
-                .replace("\n    }", "\n}"),
-        );
+        script.line(format!("BUILDERS = {{{}}}", names.join(", ")));
     }
     let weighing: Vec<_> = genome
         .members

@@ -47,7 +47,15 @@ pub(crate) fn steps(
         }
         lines.push("    columns = ColumnTransformer(\n        [".to_owned());
         lines.extend(parts.iter().map(|part| format!("            {part},")));
-        lines.push("        ]\n    )".to_owned());
+        let dense = family.wants_dense() || matches!(member.reduce, Some(Reduce::Pca(_)));
+        lines.push(
+            if dense {
+                "        ],\n        sparse_threshold=0,\n    )"
+            } else {
+                "        ]\n    )"
+            }
+            .to_owned(),
+        );
         steps.push(("columns".to_owned(), "columns".to_owned()));
     }
     match member.reduce {
