@@ -5,3 +5,6 @@
 mod gym;
 #[path = "../sandbox/mod.rs"]
 mod sandbox;
+
+#[path = "../model/mod.rs"]
+mod model;

@@ -69,9 +69,12 @@ impl Chance {
             Domain::Log(low, high) => Scalar::Float(plain(
                 (value.number() * self.factor(spread(low, high))).clamp(low, high),
             )),
-            Domain::LogInt(low, high) => Scalar::Int(plain_int(
-                (value.number() * self.factor(spread)).clamp(low as f64, high as f64),
-            )),
+            Domain::LogInt(low, high) => {
+                let (low, high) = (low as f64, high as f64);
+                Scalar::Int(plain_int(
+                    (value.number() * self.factor(spread(low, high))).clamp(low, high),
+                ))
+            }
             Domain::Linear(low, high) => {
                 let step = (2.0 * self.unit() - 1.0) * reach * (high - low);
                 Scalar::Float(plain((value.number() + step).clamp(low, high)))
