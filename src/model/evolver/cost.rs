@@ -80,6 +80,7 @@ fn width(member: &Member, genome: &TabularGenome, profile: &TaskProfile) -> (f64
     numbers *= match member.numeric {
         Some(Numeric::Spline) => 7.0,
         Some(Numeric::Quadratic) => numbers / 2.0 + 1.5,
+        Some(Numeric::Drop) => 0.0,
         _ => 1.0,
     };
     let encoded = |encoding: Option<Categorical>, columns: usize, values: f64| match encoding {

@@ -4,7 +4,8 @@ use super::chance::Chance;
 use super::cost;
 use super::genome::{
     Analyzer, Blend, Categorical, Family, ForecastFeatures, Genome, ImageFeatures, Level, Member, Numeric, Ordered,
-    RankingGenome, Reduce, Scalar, Scorer, ScorerKind, SeriesFeatures, TabularGenome, Target, Text, counts,
+    RankingGenome, Reduce, Scalar, Scorer, ScorerKind, SeriesFeatures, TabularGenome, Target, Text, counts, plain,
+    plain_int,
 };
 use super::profile::{Outcome, TaskProfile};
 use super::repair;
@@ -53,6 +54,7 @@ pub(crate) fn blank(members: Vec<(String, Member)>) -> TabularGenome {
         half_life: None,
         target: Target::Identity,
         balanced: false,
+        shrink: false,
         other_class: false,
         images: None,
         series: None,
@@ -193,6 +195,8 @@ fn tabular(tried: &[Family], profile: &TaskProfile, chance: &mut Chance) -> Tabu
         .then(|| half_life(chance))
         .filter(|_| profile.time_order.is_some());
     genome.target = target(profile, chance);
+    genome.shrink = chance.happens(0.6);
+    genome.balanced = profile.metric.counts_classes() && chance.happens(0.35);
     genome.images = profile
         .images
         .as_ref()
@@ -241,7 +245,7 @@ pub(crate) fn drawn_member(family: Family, profile: &TaskProfile, chance: &mut C
         if *name == "loss" {
             *value = Scalar::Text(loss(family, profile, chance).to_owned());
         } else if !named || chance.happens(0.4) {
-            *value = chance.near(&value.clone(), *domain, REACH);
+            *value = chance.near(&steadied(name, value, noise(profile)), *domain, REACH);
         }
     }
     drawn.numeric = Some(numeric(family, profile, chance));
@@ -250,6 +254,36 @@ pub(crate) fn drawn_member(family: Family, profile: &TaskProfile, chance: &mut C
     drawn.text = (!profile.text.is_empty()).then(|| text(family, chance));
     drawn.reduce = reduce(family, profile, chance);
     drawn
+}
+
+/// How much more restraint than usual the task asks for: few rows, or rows of another time than the test rows.
+fn noise(profile: &TaskProfile) -> f64 {
+    const FEW_ROWS: usize = 1_500;
+    let measured = profile.images.is_some() || profile.series.is_some() || !profile.text.is_empty();
+    if profile.time_order.is_some() && profile.forecast.is_none() {
+        10.0
+    } else if profile.rows < FEW_ROWS && !measured {
+        3.0
+    } else {
+        1.0
+    }
+}
+
+/// A hyperparameter moved to the side of restraint.
+fn steadied(param: &str, value: &Scalar, noise: f64) -> Scalar {
+    let factor = match param {
+        "alpha" | "l2_regularization" => noise,
+        "C" => 1.0 / noise,
+        "min_samples_leaf" => noise.sqrt(),
+        "max_iter" | "max_leaf_nodes" | "learning_rate" => 1.0 / noise.sqrt(),
+        "n_neighbors" => noise,
+        _ => return value.clone(),
+    };
+    match value {
+        Scalar::Int(number) => Scalar::Int(plain_int(*number as f64 * factor).max(1)),
+        Scalar::Float(number) => Scalar::Float(plain(number * factor)),
+        other => other.clone(),
+    }
 }
 
 fn loss(family: Family, profile: &TaskProfile, chance: &mut Chance) -> &'static str {
@@ -271,6 +305,10 @@ fn loss(family: Family, profile: &TaskProfile, chance: &mut Chance) -> &'static 
 /// A preparation of the numeric columns.
 pub(crate) fn numeric(family: Family, profile: &TaskProfile, chance: &mut Chance) -> Numeric {
     let few = profile.numeric.len() <= 12;
+    let droppable = !profile.dense_only() && profile.forecast.is_none();
+    if droppable && chance.happens(if noise(profile) > 5.0 { 0.35 } else { 0.04 }) {
+        return Numeric::Drop;
+    }
     let weights: &[(Numeric, f64)] = if family == Family::HistBoosting {
         &[(Numeric::Raw, 1.0)]
     } else if family.is_tree() {

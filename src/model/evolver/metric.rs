@@ -96,6 +96,11 @@ impl Metric {
         matches!(self, Self::Auc | Self::AveragePrecision | Self::LogLoss | Self::Brier)
     }
 
+    /// Whether each class counts, however rare.
+    pub(crate) fn counts_classes(self) -> bool {
+        matches!(self, Self::BalancedAccuracy | Self::MacroF1 | Self::F1 | Self::Mcc)
+    }
+
     /// Whether the absolute error decides, so that medians beat means.
     pub(crate) fn is_absolute(self) -> bool {
         matches!(self, Self::Mae | Self::Smape | Self::Mape | Self::Wape)

@@ -8,6 +8,7 @@ use super::genome::{
     Analyzer, Blend, Family, Genome, Level, MOST_MEMBERS, Member, Ordered, RankingGenome, Scalar, ScorerKind,
     TabularGenome, Target, plain,
 };
+use super::metric::Metric;
 use super::profile::{Outcome, TaskProfile};
 
 /// A part of a genome that a mutation changes.
@@ -31,6 +32,8 @@ pub(crate) enum Part {
     Target,
     /// Rows and their weights.
     Rows,
+    /// What is done to blended probabilities.
+    Decision,
     /// Number of seeds.
     Bags,
     /// Pictures.
@@ -91,6 +94,10 @@ fn parts(genome: &TabularGenome, promise: &Promise, profile: &TaskProfile) -> Ve
             Part::Rows,
             choices(profile.time_order.is_some() && profile.forecast.is_none(), 1.0)
                 + choices(profile.repeated_rows, 0.5),
+        ),
+        usual(
+            Part::Decision,
+            choices(profile.classifies() && profile.metric != Metric::Accuracy, 0.5),
         ),
         usual(
             Part::Bags,
@@ -154,6 +161,22 @@ fn change(genome: &mut TabularGenome, part: Part, profile: &TaskProfile, chance:
             })
         }
         Part::Rows => rows(genome, profile, chance),
+        Part::Decision if profile.metric != Metric::LogLoss => {
+            genome.balanced = !genome.balanced;
+            Some(if genome.balanced {
+                "classes weigh the same in the fit, however rare".to_owned()
+            } else {
+                "classes weigh as often as they are".to_owned()
+            })
+        }
+        Part::Decision => {
+            genome.shrink = !genome.shrink;
+            Some(if genome.shrink {
+                "probabilities are drawn towards the class shares, against overconfidence".to_owned()
+            } else {
+                "probabilities are left as the models give them".to_owned()
+            })
+        }
         Part::Bags => {
             genome.bags = if genome.bags > 1 { genome.bags + 2 } else { 3 };
             Some(format!(
@@ -500,7 +523,11 @@ pub(crate) fn differences(one: &Genome, other: &Genome) -> Vec<Part> {
     differ(Part::Target, one.target != other.target);
     differ(
         Part::Rows,
-        (one.drop_duplicates, one.half_life, one.balanced) != (other.drop_duplicates, other.half_life, other.balanced),
+        (one.drop_duplicates, one.half_life) != (other.drop_duplicates, other.half_life),
+    );
+    differ(
+        Part::Decision,
+        (one.shrink, one.balanced) != (other.shrink, other.balanced),
     );
     differ(Part::Bags, one.bags != other.bags);
     differ(Part::Images, one.images != other.images);
@@ -515,9 +542,9 @@ pub(crate) fn borrow(genome: &TabularGenome, from: &TabularGenome, part: Part) -
     match part {
         Part::Target => mixed.target = from.target,
         Part::Rows => {
-            (mixed.drop_duplicates, mixed.half_life, mixed.balanced) =
-                (from.drop_duplicates, from.half_life, from.balanced);
+            (mixed.drop_duplicates, mixed.half_life) = (from.drop_duplicates, from.half_life);
         }
+        Part::Decision => (mixed.shrink, mixed.balanced) = (from.shrink, from.balanced),
         Part::Bags => mixed.bags = from.bags,
         Part::Images => mixed.images = from.images,
         Part::Series => mixed.series = from.series,

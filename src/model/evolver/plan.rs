@@ -91,6 +91,9 @@ fn describe_tabular(genome: &TabularGenome, profile: &TaskProfile) -> String {
     if genome.balanced {
         also.push("classes weigh the same");
     }
+    if genome.shrink {
+        also.push("probabilities are drawn towards the class shares as far as held-out rows ask for it");
+    }
     if genome.bags > 1 {
         also.push("fits with several seeds are averaged");
     }

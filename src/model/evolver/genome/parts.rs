@@ -20,12 +20,14 @@ pub(crate) enum Numeric {
     Spline,
     /// Median, standard scale, then squares and products of all columns.
     Quadratic,
+    /// Left out.
+    Drop,
 }
 
 impl Numeric {
     /// Whether the features come out on one scale.
     pub(crate) fn is_scaled(self) -> bool {
-        !matches!(self, Self::Raw | Self::Median)
+        !matches!(self, Self::Raw | Self::Median | Self::Drop)
     }
 
     /// In words.
@@ -38,6 +40,7 @@ impl Numeric {
             Self::Quantile => "numbers mapped to normal ranks",
             Self::Spline => "a spline of each number",
             Self::Quadratic => "numbers with their squares and products",
+            Self::Drop => "no numbers",
         }
     }
 }

@@ -63,6 +63,9 @@ pub(crate) struct TabularGenome {
     /// Whether classes are weighted by the inverse of their share.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) balanced: bool,
+    /// Whether probabilities are drawn towards the class shares, as far as that helps held-out rows.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) shrink: bool,
     /// Whether the program predicts the other class than the description seems to ask for.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) other_class: bool,
@@ -115,6 +118,7 @@ impl TabularGenome {
             .filter(|share| profile.time_order.is_some() && *share > 0.0 && share.is_finite());
         self.balanced &= matches!(profile.outcome, Outcome::Label { .. } | Outcome::Probability { .. })
             && profile.metric != Metric::LogLoss;
+        self.shrink &= profile.classifies() && profile.metric == Metric::LogLoss;
         self.other_class &= matches!(profile.outcome, Outcome::Probability { .. });
         self.fit_sources(profile);
         self.fit_target(profile);
@@ -263,7 +267,7 @@ fn fit_member(mut member: Member, family: Family, profile: &TaskProfile) -> Memb
     member.high_cardinality =
         (!profile.high.is_empty() && !bayes).then(|| fit_categories(member.high_cardinality, family, profile, true));
     member.text = (!profile.text.is_empty()).then(|| fit_text(member.text.take(), family));
-    let only_dropped = member.numeric.is_none()
+    let only_dropped = matches!(member.numeric, None | Some(Numeric::Drop))
         && member.text.is_none()
         && [member.low_cardinality, member.high_cardinality]
             .iter()
@@ -297,6 +301,7 @@ fn fit_numeric(chosen: Option<Numeric>, family: Family, profile: &TaskProfile) -
         Numeric::Median
     };
     match chosen.unwrap_or(usual) {
+        Numeric::Drop if profile.dense_only() || profile.forecast.is_some() => usual,
         Numeric::Quadratic if wide => Numeric::Standard,
         Numeric::Spline if profile.images.is_some() || profile.series.is_some() => Numeric::Standard,
         Numeric::Raw if family != Family::HistBoosting => usual,

@@ -107,11 +107,19 @@ pub(crate) fn tables(script: &mut Script, genome: &TabularGenome, profile: &Task
                 "y = train[TARGET]{}.to_numpy()",
                 if text { ".astype(object)" } else { "" }
             ));
-            script.line("CLASSES = np.unique(y)");
+            if genome.shrink {
+                script.line("CLASSES, counts = np.unique(y, return_counts=True)");
+                script.line("SHARES = counts / counts.sum()");
+            } else {
+                script.line("CLASSES = np.unique(y)");
+            }
         }
         Outcome::Probability { positive, negative, .. } => {
             let class = if genome.other_class { negative } else { positive };
             script.line(format!("y = (train[TARGET] == {}).to_numpy(int)", class.python()));
+            if genome.shrink {
+                script.line("SHARES = y.mean()");
+            }
         }
         Outcome::Risk { .. } => {
             script.line("durations, events = train[TIME].to_numpy(float), train[EVENT].to_numpy(int)");

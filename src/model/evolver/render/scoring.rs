@@ -24,7 +24,7 @@ pub(crate) fn metric(script: &mut Script, profile: &TaskProfile) {
 }
 
 /// Renders what turns blended predictions into the form that is submitted and scored.
-pub(crate) fn decision(script: &mut Script, profile: &TaskProfile) {
+pub(crate) fn decision(script: &mut Script, genome: &TabularGenome, profile: &TaskProfile) {
     match (&profile.outcome, profile.metric) {
         (Outcome::Label { .. }, Metric::Accuracy) => script.function(
             "def decide(probabilities):\n    \"\"\"The likeliest class.\"\"\"\n    return CLASSES[np.argmax(probabilities, axis=1)]",
@@ -36,6 +36,10 @@ pub(crate) fn decision(script: &mut Script, profile: &TaskProfile) {
         (Outcome::Values { .. }, Metric::Qwk) => script.function(
             "def decide(values):\n    \"\"\"Whole levels, cut so that held-out predictions get the shares of the training data.\"\"\"\n    \
              return LEVELS[np.searchsorted(cuts, values)]",
+        ),
+        (Outcome::Classes { .. } | Outcome::Probability { .. }, _) if genome.shrink => script.function(
+            "def shrunk(probabilities, share):\n    \"\"\"Probabilities drawn towards the class shares.\"\"\"\n    \
+             return (1 - share) * probabilities + share * SHARES",
         ),
         _ => {}
     }
@@ -99,6 +103,11 @@ pub(crate) fn validation(script: &mut Script, genome: &TabularGenome, profile: &
     } else {
         script.line("held_prediction = np.concatenate([predict(fit, hold) for fit, hold in splits])");
     }
+    if genome.shrink {
+        script.line("shares = np.linspace(0, 0.9, 19)");
+        script.line("share = min(shares, key=lambda share: metric(y[held], shrunk(held_prediction, share)))");
+        script.line("held_prediction = shrunk(held_prediction, share)");
+    }
     let scored = match (&profile.outcome, profile.metric) {
         (Outcome::Label { .. }, Metric::Accuracy) => "metric(y[held], decide(held_prediction))",
         (Outcome::Label { .. }, _) => {
@@ -127,6 +136,9 @@ pub(crate) fn submission(script: &mut Script, genome: &TabularGenome, profile: &
         );
     } else {
         script.line("prediction = predict(np.arange(len(X)))");
+    }
+    if genome.shrink {
+        script.line("prediction = shrunk(prediction, share)");
     }
     let fill = match &profile.outcome {
         Outcome::Label { .. } if profile.metric == Metric::Accuracy => {

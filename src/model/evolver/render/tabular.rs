@@ -21,7 +21,7 @@ pub(crate) fn program(genome: &Genome, tabular: &TabularGenome, profile: &TaskPr
     models(&mut script, tabular, profile);
     script.section("Validation");
     scoring::metric(&mut script, profile);
-    scoring::decision(&mut script, profile);
+    scoring::decision(&mut script, tabular, profile);
     if tabular.blend == Blend::Fitted {
         fit_weights(&mut script);
     }

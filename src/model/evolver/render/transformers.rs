@@ -26,7 +26,7 @@ pub(crate) fn steps(
     } else {
         script.from("sklearn.compose", "ColumnTransformer");
         let mut parts = Vec::new();
-        if member.numeric.is_some() {
+        if member.numeric.is_some_and(|numeric| numeric != Numeric::Drop) {
             parts.push(format!(
                 "(\"numeric\", {}, {})",
                 chain(script, numeric),
@@ -132,7 +132,7 @@ fn numeric_steps(script: &mut Script, numeric: Numeric, profile: &TaskProfile) -
     };
     const PREPROCESSING: &str = "sklearn.preprocessing";
     match numeric {
-        Numeric::Raw | Numeric::Median => {}
+        Numeric::Raw | Numeric::Median | Numeric::Drop => {}
         Numeric::Standard => add("scale", PREPROCESSING, "StandardScaler", ""),
         Numeric::Power => add("scale", PREPROCESSING, "PowerTransformer", ""),
         Numeric::Quantile => add(
