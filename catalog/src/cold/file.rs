@@ -113,8 +113,9 @@ impl IndexChange {
         }
         if let Some(seq) = self.flushed_seq {
             transaction.execute(
-                "DELETE FROM hot WHERE id < ?1 AND (id & ?2) = ?3",
-                params![(seq + 1) << TABLE_BITS, TABLE_MASK, table_no],
+                "DELETE FROM hot WHERE id >= (SELECT flushed_seq << ?4 FROM tables WHERE table_no = ?3) AND id < ?1 \
+                 AND (id & ?2) = ?3",
+                params![(seq + 1) << TABLE_BITS, TABLE_MASK, table_no, TABLE_BITS],
             )?;
         }
         transaction.execute(
