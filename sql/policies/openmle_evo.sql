@@ -1,0 +1,23 @@
+-- Quality, progress and novelty: a good parent scores high, gained on its own parent, and has a rare method.
+--
+-- A fresh failure is debugged at once; then the first drafts are made; then parents are drawn by a softmax over their
+-- utility among the admitted nodes of each island.
+WITH utilities AS (
+  SELECT c.node_id,
+         c.island,
+         s.selection_temperature                                                            AS temperature,
+         s.quality_weight  * minmax_norm(c.signed_score) OVER ()
+       + s.progress_weight * COALESCE(positive_delta_norm(c.delta_vs_parent) OVER (), 0)
+       + s.novelty_weight  * novelty(c.family_count_before)                                 AS utility
+  FROM run.candidates c CROSS JOIN run.settings s
+  WHERE c.admitted)
+SELECT o.operator,
+       o.operator_weight,
+       u.node_id AS parent_id,
+       softmax(u.utility, u.temperature) OVER (PARTITION BY o.operator, u.island) AS weight,
+       1 AS priority
+FROM utilities u CROSS JOIN run.operators o
+WHERE o.arity > 0
+UNION ALL SELECT operator, operator_weight, NULL, 1, 1 FROM run.operators WHERE arity = 0
+UNION ALL SELECT * FROM run.repairs
+UNION ALL SELECT * FROM run.drafts

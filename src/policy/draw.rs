@@ -1,0 +1,340 @@
+//! The draw: from the rows of a policy to one operator and its parents. A pure function of the rows and a generator.
+//!
+//! The rows of the highest priority take part. The operator is drawn by `operator_weight` (when it is not given, by the
+//! sum of its rows' weights), then as many distinct parents as it takes, by weight and without replacement. When all
+//! weights of a lottery are zero, its entries are equally likely. A crossover that cannot find two parents is left out,
+//! as if its rows were not there.
+//!
+//! Rows are put in order first: by operator, step of the parent, id of the parent. So the order of the result does not
+//! matter, and two runs with the same seed draw the same although their ids differ.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use rand_chacha::rand_core::RngCore;
+use serde::{Deserialize, Serialize};
+
+use crate::operators::Operator;
+
+use super::error::PolicyError;
+use super::rows::PolicyRow;
+
+/// Parents that a stored draw lists besides those that were taken: the likeliest ones.
+const RECORDED_PARENTS: usize = 8;
+
+/// An operator in the lottery.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OperatorChance {
+    /// Operator.
+    pub operator: String,
+    /// Weight as the policy gave it.
+    pub weight: f64,
+    /// Probability of being drawn.
+    pub probability: f64,
+}
+
+/// A parent (or pair) in the lottery of the operator that was drawn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ParentChance {
+    /// Parent.
+    pub parent_id: String,
+    /// Second parent, when the policy named the pair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent2_id: Option<String>,
+    /// Weight as the policy gave it.
+    pub weight: f64,
+    /// Probability of being drawn first.
+    pub probability: f64,
+}
+
+/// What was drawn, with every probability.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draw {
+    /// Operator.
+    pub operator: Operator,
+    /// Parents, as many as the operator takes.
+    pub parents: Vec<String>,
+    /// Priority of the rows that took part.
+    pub priority: f64,
+    /// The operators of that priority.
+    pub operators: Vec<OperatorChance>,
+    /// The parents of the operator that was drawn, by step and id.
+    pub candidates: Vec<ParentChance>,
+    /// Random numbers that were used, each in [0, 1): for the operator, then for each parent.
+    pub numbers: Vec<f64>,
+}
+
+/// A draw as it is stored with an attempt: bounded, whatever the size of the pool. Replaying the policy on the attempt's
+/// snapshot gives the rest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DrawRecord {
+    /// Operator.
+    pub operator: String,
+    /// Parents.
+    pub parents: Vec<String>,
+    /// Priority of the rows that took part.
+    pub priority: f64,
+    /// The operators of that priority.
+    pub operators: Vec<OperatorChance>,
+    /// The parents that were taken and the likeliest others.
+    pub candidates: Vec<ParentChance>,
+    /// Number of candidates in the lottery.
+    pub candidate_count: usize,
+    /// Exponential of the entropy of the candidates' probabilities: how many parents the choice was really among.
+    pub effective_candidates: f64,
+    /// Random numbers that were used.
+    pub numbers: Vec<f64>,
+}
+
+impl Draw {
+    /// The draw as it is stored.
+    pub fn record(&self) -> DrawRecord {
+        let mut candidates = self.candidates.clone();
+        candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        let mut place = 0;
+        candidates.retain(|candidate| {
+            place += 1;
+            place <= RECORDED_PARENTS || self.parents.contains(&candidate.parent_id)
+        });
+        let entropy: f64 = self
+            .candidates
+            .iter()
+            .map(|c| c.probability)
+            .filter(|p| *p > 0.0)
+            .map(|p| -p * p.ln())
+            .sum();
+        DrawRecord {
+            operator: self.operator.to_string(),
+            parents: self.parents.clone(),
+            priority: self.priority,
+            operators: self.operators.clone(),
+            candidates,
+            candidate_count: self.candidates.len(),
+            effective_candidates: if self.candidates.is_empty() { 0.0 } else { entropy.exp() },
+            numbers: self.numbers.clone(),
+        }
+    }
+}
+
+/// Draw one operator and its parents. `None` when no row can be expanded.
+pub fn draw(rows: &[PolicyRow], rng: &mut impl RngCore) -> Result<Option<Draw>, PolicyError> {
+    Ok(Lottery::new(rows)?.and_then(|lottery| lottery.draw(rng)))
+}
+
+/// All chances of a policy's result, before anything is drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lottery {
+    priority: f64,
+    operators: Vec<(Operator, OperatorChance)>,
+    parents: BTreeMap<Operator, Vec<ParentChance>>,
+}
+
+impl Lottery {
+    /// The chances of the rows of the highest priority. `None` when no row can be expanded.
+    pub fn new(rows: &[PolicyRow]) -> Result<Option<Self>, PolicyError> {
+        let usable = usable_rows(rows);
+        let Some(priority) = usable.iter().map(|row| row.priority).max_by(f64::total_cmp) else {
+            return Ok(None);
+        };
+        let mut rows: Vec<&PolicyRow> = usable.into_iter().filter(|row| row.priority == priority).collect();
+        // Equal keys are ordered by weight, so that the rounding of sums does not depend on the order of the result.
+        rows.sort_by(|a, b| {
+            (a.operator, key(a))
+                .cmp(&(b.operator, key(b)))
+                .then_with(|| a.weight.total_cmp(&b.weight))
+        });
+        let weights = operator_weights(&rows)?;
+        let shares = probabilities(&weights.values().copied().collect::<Vec<_>>());
+        let operators = weights
+            .into_iter()
+            .zip(shares)
+            .map(|((operator, weight), probability)| {
+                (
+                    operator,
+                    OperatorChance {
+                        operator: operator.to_string(),
+                        weight,
+                        probability,
+                    },
+                )
+            })
+            .collect();
+        let mut pools: BTreeMap<Operator, Pool<'_>> = BTreeMap::new();
+        for row in rows {
+            if row.parent_id.is_some() {
+                *pools.entry(row.operator).or_default().entry(key(row)).or_default() += row.weight;
+            }
+        }
+        let parents = pools
+            .into_iter()
+            .map(|(operator, pool)| (operator, chances(pool)))
+            .collect();
+        Ok(Some(Self {
+            priority,
+            operators,
+            parents,
+        }))
+    }
+
+    /// Draw the operator, then its parents.
+    pub fn draw(&self, rng: &mut impl RngCore) -> Option<Draw> {
+        let shares: Vec<f64> = self.operators.iter().map(|(_, chance)| chance.probability).collect();
+        let mut numbers = vec![uniform(rng)];
+        let (operator, _) = self.operators.get(pick(&shares, numbers[0])?)?;
+        let candidates = self.parents.get(operator).cloned().unwrap_or_default();
+        let mut parents: Vec<String> = Vec::with_capacity(operator.arity());
+        let mut pool = candidates.clone();
+        while parents.len() < operator.arity() {
+            if let Some(first) = parents.first() {
+                pool = without(&candidates, first);
+            }
+            let number = uniform(rng);
+            numbers.push(number);
+            let shares: Vec<f64> = pool.iter().map(|chance| chance.probability).collect();
+            let chance = pool.get(pick(&shares, number)?)?;
+            parents.push(chance.parent_id.clone());
+            parents.extend(chance.parent2_id.clone());
+        }
+        Some(Draw {
+            operator: *operator,
+            parents,
+            priority: self.priority,
+            operators: self.operators.iter().map(|(_, chance)| chance.clone()).collect(),
+            candidates,
+            numbers,
+        })
+    }
+
+    /// Number of candidates of an operator.
+    pub fn candidates(&self, operator: Operator) -> usize {
+        self.parents.get(&operator).map_or(0, Vec::len)
+    }
+
+    /// Probability of drawing this operator with these parents in this order; 0 when they are not in the lottery.
+    pub fn probability_of(&self, operator: Operator, parents: &[&str]) -> f64 {
+        let of_operator = self.operators.iter().find(|(other, _)| *other == operator);
+        let of_operator = of_operator.map_or(0.0, |(_, chance)| chance.probability);
+        let candidates = self.parents.get(&operator).map_or(&[][..], Vec::as_slice);
+        let of_parents = match parents {
+            [] => 1.0,
+            [only] => share(candidates, only, None),
+            [first, second, ..] => {
+                share(candidates, first, Some(second))
+                    + share(candidates, first, None) * share(&without(candidates, first), second, None)
+            }
+        };
+        of_operator * of_parents
+    }
+}
+
+/// Probability of a parent, or of a pair that the policy named.
+fn share(candidates: &[ParentChance], parent: &str, second: Option<&str>) -> f64 {
+    let same = |chance: &&ParentChance| chance.parent_id == parent && chance.parent2_id.as_deref() == second;
+    candidates.iter().find(same).map_or(0.0, |chance| chance.probability)
+}
+
+/// The lottery for the second parent: the rows that leave it open, without the first parent.
+fn without(candidates: &[ParentChance], first: &str) -> Vec<ParentChance> {
+    let open = candidates
+        .iter()
+        .filter(|chance| chance.parent2_id.is_none() && chance.parent_id != first);
+    let mut pool: Vec<ParentChance> = open.cloned().collect();
+    let shares = probabilities(&pool.iter().map(|chance| chance.weight).collect::<Vec<_>>());
+    for (chance, probability) in pool.iter_mut().zip(shares) {
+        chance.probability = probability;
+    }
+    pool
+}
+
+/// Order of a row among those of its operator; rows of the same parents have the same key.
+type Key<'a> = (Option<i64>, Option<&'a str>, Option<i64>, Option<&'a str>);
+
+fn key(row: &PolicyRow) -> Key<'_> {
+    (
+        row.parent_step,
+        row.parent_id.as_deref(),
+        row.parent2_step,
+        row.parent2_id.as_deref(),
+    )
+}
+
+/// Parents of an operator: rows that name the same parents count once, with their summed weight.
+type Pool<'a> = BTreeMap<Key<'a>, f64>;
+
+/// Leave out the crossovers of a priority that cannot get two different parents.
+fn usable_rows(rows: &[PolicyRow]) -> Vec<&PolicyRow> {
+    rows.iter()
+        .filter(|row| {
+            row.operator != Operator::Crossover
+                || row.parent2_id.is_some()
+                || rows.iter().any(|other| {
+                    other.operator == Operator::Crossover
+                        && other.parent2_id.is_none()
+                        && other.priority == row.priority
+                        && other.parent_id != row.parent_id
+                })
+        })
+        .collect()
+}
+
+/// The weight of every operator: as given, else the sum of its rows' weights.
+fn operator_weights(rows: &[&PolicyRow]) -> Result<BTreeMap<Operator, f64>, PolicyError> {
+    let mut weights: BTreeMap<Operator, (Option<f64>, f64)> = BTreeMap::new();
+    for row in rows {
+        let (given, sum) = weights.entry(row.operator).or_insert((row.operator_weight, 0.0));
+        if *given != row.operator_weight {
+            return Err(PolicyError::OperatorWeight {
+                operator: row.operator.to_string(),
+            });
+        }
+        *sum = (*sum + row.weight).min(f64::MAX);
+    }
+    Ok(weights
+        .into_iter()
+        .map(|(operator, (given, sum))| (operator, given.unwrap_or(sum)))
+        .collect())
+}
+
+/// Probabilities of weights; equal ones when all weights are zero.
+fn probabilities(weights: &[f64]) -> Vec<f64> {
+    let largest = weights.iter().copied().max_by(f64::total_cmp).unwrap_or(0.0);
+    if largest <= 0.0 {
+        return vec![1.0 / weights.len() as f64; weights.len()];
+    }
+    // Scaled first: the sum of large weights stays finite.
+    let total: f64 = weights.iter().map(|weight| weight / largest).sum();
+    weights.iter().map(|weight| weight / largest / total).collect()
+}
+
+/// The parents of a pool, in their order, with their probabilities.
+fn chances(pool: Pool<'_>) -> Vec<ParentChance> {
+    let weights: Vec<f64> = pool.values().map(|weight| weight.min(f64::MAX)).collect();
+    let shares = probabilities(&weights);
+    pool.into_keys()
+        .zip(weights.into_iter().zip(shares))
+        .map(|((_, parent, _, second), (weight, probability))| ParentChance {
+            parent_id: parent.unwrap_or_default().to_owned(),
+            parent2_id: second.map(str::to_owned),
+            weight,
+            probability,
+        })
+        .collect()
+}
+
+/// A number in [0, 1) with 53 random bits; written out, so that no library's update changes a recorded search.
+fn uniform(rng: &mut impl RngCore) -> f64 {
+    (rng.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+}
+
+/// The entry whose share of [0, 1) holds `number`; never one without a share.
+fn pick(probabilities: &[f64], number: f64) -> Option<usize> {
+    let mut reached = 0.0;
+    for (index, probability) in probabilities.iter().enumerate() {
+        reached += probability;
+        if number.total_cmp(&reached) == Ordering::Less && *probability > 0.0 {
+            return Some(index);
+        }
+    }
+    // Rounding may leave the end of the interval uncovered; it belongs to the last entry with a share.
+    probabilities.iter().rposition(|probability| *probability > 0.0)
+}

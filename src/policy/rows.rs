@@ -1,0 +1,142 @@
+//! Rows of a policy's result, read and checked.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
+
+use crate::operators::{Operator, UnknownOperator};
+
+use super::error::PolicyError;
+
+/// One row: an operator with the parents it would take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyRow {
+    /// Operator.
+    pub operator: Operator,
+    /// Parent; `None` for a draft.
+    pub parent_id: Option<String>,
+    /// Second parent of a crossover; `None` lets the draw choose it among the crossover's rows.
+    pub parent2_id: Option<String>,
+    /// Weight of the parent among the rows of the operator.
+    pub weight: f64,
+    /// Weight of the operator; `None` is the sum of its rows' weights.
+    pub operator_weight: Option<f64>,
+    /// Rows of the highest priority take part in the draw.
+    pub priority: f64,
+    /// Step of the parent, which the engine adds: it puts the rows in the same order in every run.
+    pub parent_step: Option<i64>,
+    /// Step of the second parent.
+    pub parent2_step: Option<i64>,
+}
+
+/// Read the rows of a policy; the columns `parent_step` and `parent2_step` may be joined to them. A weight that is not there is 1, a priority that is not there is 0; a value that is NULL,
+/// not finite or below zero rejects the row with an error.
+pub fn read_rows(batches: &[RecordBatch]) -> Result<Vec<PolicyRow>, PolicyError> {
+    let mut rows = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
+    for batch in batches {
+        read_batch(batch, &mut rows)?;
+    }
+    Ok(rows)
+}
+
+fn column(batch: &RecordBatch, name: &str, data_type: &DataType) -> Result<Option<ArrayRef>, PolicyError> {
+    batch
+        .column_by_name(name)
+        .map(|column| cast(column, data_type).map_err(|error| PolicyError::Query(error.into())))
+        .transpose()
+}
+
+fn read_batch(batch: &RecordBatch, rows: &mut Vec<PolicyRow>) -> Result<(), PolicyError> {
+    let texts = |name| column(batch, name, &DataType::Utf8);
+    let numbers = |name| column(batch, name, &DataType::Float64);
+    let (operators, parents, seconds) = (texts("operator")?, texts("parent_id")?, texts("parent2_id")?);
+    let (weights, operator_weights, priorities) =
+        (numbers("weight")?, numbers("operator_weight")?, numbers("priority")?);
+    let steps = |name| column(batch, name, &DataType::Int64);
+    let (parent_steps, parent2_steps) = (steps("parent_step")?, steps("parent2_step")?);
+    for index in 0..batch.num_rows() {
+        let text = |array: &Option<ArrayRef>| {
+            array
+                .as_ref()
+                .filter(|array| array.is_valid(index))
+                .map(|array| array.as_string::<i32>().value(index).to_owned())
+        };
+        let number = |array: &Option<ArrayRef>| {
+            array.as_ref().map(|array| {
+                array
+                    .is_valid(index)
+                    .then(|| array.as_primitive::<Float64Type>().value(index))
+            })
+        };
+        let step = |array: &Option<ArrayRef>| {
+            array
+                .as_ref()
+                .filter(|array| array.is_valid(index))
+                .map(|array| array.as_primitive::<Int64Type>().value(index))
+        };
+        let (operator, parent_id, parent2_id) = (text(&operators), text(&parents), text(&seconds));
+        let rejected = |reason: String| PolicyError::Row {
+            operator: operator.clone().unwrap_or_else(|| "NULL".to_owned()),
+            parent: parent_id.clone().unwrap_or_else(|| "NULL".to_owned()),
+            reason,
+        };
+        let Some(name) = &operator else {
+            return Err(rejected("its operator is NULL".to_owned()));
+        };
+        let parsed: Operator = name
+            .parse()
+            .map_err(|error: UnknownOperator| rejected(error.to_string()))?;
+        let weight = match number(&weights) {
+            None => 1.0,
+            Some(value) => checked_weight(value, "weight").map_err(rejected)?,
+        };
+        let operator_weight = match number(&operator_weights).flatten() {
+            None => None,
+            value => Some(checked_weight(value, "operator_weight").map_err(rejected)?),
+        };
+        let priority = match number(&priorities) {
+            None => 0.0,
+            Some(Some(value)) if value.is_finite() => value,
+            Some(value) => return Err(rejected(format!("its priority is {}", shown(value)))),
+        };
+        check_parents(parsed, parent_id.as_deref(), parent2_id.as_deref()).map_err(rejected)?;
+        rows.push(PolicyRow {
+            operator: parsed,
+            parent_id,
+            parent2_id,
+            weight,
+            operator_weight,
+            priority,
+            parent_step: step(&parent_steps),
+            parent2_step: step(&parent2_steps),
+        });
+    }
+    Ok(())
+}
+
+fn shown(value: Option<f64>) -> String {
+    value.map_or_else(|| "NULL".to_owned(), |value| value.to_string())
+}
+
+fn checked_weight(value: Option<f64>, column: &str) -> Result<f64, String> {
+    match value {
+        Some(weight) if weight.is_finite() && weight >= 0.0 => Ok(weight),
+        other => Err(format!(
+            "its {column} is {}, it must be finite and not below 0",
+            shown(other)
+        )),
+    }
+}
+
+fn check_parents(operator: Operator, parent: Option<&str>, second: Option<&str>) -> Result<(), String> {
+    match (operator, parent, second) {
+        (Operator::Draft, Some(_), _) | (Operator::Draft, _, Some(_)) => Err("a draft has no parents".to_owned()),
+        (Operator::Draft, None, None) => Ok(()),
+        (_, None, _) => Err(format!("{operator} needs a parent_id")),
+        (Operator::Crossover, Some(first), Some(second)) if first == second => {
+            Err("crossover needs two different parents".to_owned())
+        }
+        (Operator::Crossover, ..) | (_, Some(_), None) => Ok(()),
+        (_, Some(_), Some(_)) => Err(format!("{operator} has one parent, so parent2_id must be NULL")),
+    }
+}
