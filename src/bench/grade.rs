@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
+use clade_catalog::{Rows, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use super::standing::Standing;
@@ -41,6 +42,64 @@ pub struct GradeRow {
     pub graded_at: DateTime<Utc>,
 }
 
+impl Grade {
+    /// Grade of an evaluation against the hidden answers, placed among the scores of `leaderboard`.
+    pub fn of(
+        state: ResultState,
+        score: Option<f64>,
+        detail: Option<String>,
+        leaderboard: &[f64],
+        higher_is_better: bool,
+    ) -> Self {
+        let score = score.filter(|score| score.is_finite() && state == ResultState::Success);
+        Self {
+            status: if state == ResultState::Success && score.is_none() {
+                ResultState::ScoringFailed
+            } else {
+                state
+            },
+            valid: score.is_some(),
+            score,
+            standing: Standing::of(score, leaderboard, higher_is_better),
+            detail,
+        }
+    }
+}
+
+impl GradeRow {
+    /// The row for `bench.grades`.
+    ///
+    /// # Errors
+    /// When a value does not fit its column.
+    pub fn rows(&self) -> Result<Rows, StoreError> {
+        let Grade {
+            status,
+            valid,
+            score,
+            standing,
+            detail,
+        } = &self.grade;
+        let mut rows = Rows::new("bench.grades")?;
+        rows.push([
+            ("submission_id", self.submission_id.clone().into()),
+            ("run_id", self.run_id.clone().into()),
+            ("node_id", self.node_id.clone().into()),
+            ("task_id", self.task_id.clone().into()),
+            ("status", status.as_str().into()),
+            ("valid", (*valid).into()),
+            ("score", (*score).into()),
+            ("medal", standing.medal.into()),
+            ("rank", standing.rank.into()),
+            ("human_rank", standing.human_rank.into()),
+            ("teams", standing.teams.into()),
+            ("leaderboard_median", standing.leaderboard_median.into()),
+            ("detail", detail.clone().into()),
+            ("graded_at", self.graded_at.into()),
+        ])?;
+        Ok(rows)
+    }
+}
+
 /// Scores a collected submission on the task's hidden answers and places it among the scores of `leaderboard`.
 /// A submission that is refused is a grade without a score, not an error.
 pub async fn grade_submission(
@@ -60,20 +119,15 @@ pub async fn grade_submission(
         warm: false,
     };
     let evaluation = evaluator.evaluate(spec, cancel).await?;
-    let score = evaluation
-        .score
-        .filter(|s| s.is_finite() && evaluation.valid && evaluation.state == ResultState::Success);
-    let status = match (evaluation.state, score) {
-        (ResultState::Success, None) => ResultState::ScoringFailed,
-        (state, _) => state,
-    };
-    Ok(Grade {
-        status,
-        valid: score.is_some(),
+    let score = evaluation.score.filter(|_| evaluation.valid);
+    let higher_is_better = task.row.higher_is_better;
+    Ok(Grade::of(
+        evaluation.state,
         score,
-        standing: Standing::of(score, leaderboard, task.row.higher_is_better),
-        detail: evaluation.detail,
-    })
+        evaluation.detail,
+        leaderboard,
+        higher_is_better,
+    ))
 }
 
 #[cfg(test)]

@@ -1,1 +1,47 @@
 //! Durable attempts, leases, budgets, the search loop.
+//!
+//! Every attempt is planned in one commit and ends in another; between the two it is in the queue under a lease, so that a
+//! process that dies loses nothing but work in flight, which the next one takes up again.
+
+mod attempt;
+mod budget;
+mod candidate;
+mod conductor;
+mod context;
+mod error;
+mod estimate;
+mod expand;
+mod facts;
+mod finish;
+mod generate;
+mod heartbeat;
+mod ids;
+mod index;
+mod lease;
+mod pipeline;
+mod queue;
+mod record;
+mod reserve;
+mod retry;
+mod run;
+mod runs;
+mod select;
+mod services;
+mod statement;
+mod tasks;
+
+pub use attempt::{Attempt, AttemptSettings};
+pub use budget::{Balance, BudgetError, BudgetExhausted, Resource};
+pub use candidate::{ProgramResult, ProgramRun, run_program};
+pub use conductor::{RunControl, StopReason};
+pub use error::{Result, SchedulerError};
+pub use estimate::Estimate;
+pub use expand::{ExpandPlan, Expansion};
+pub use ids::{attempt_id, derive_seed, draw_rng, fresh_id, node_id, sha256_hex};
+pub use lease::{LeaseRow, host_name, leases, this_process};
+pub use pipeline::Ending;
+pub use record::job_rows;
+pub use run::{BestNode, ENGINE_VERSION, Progress, Run, RunOptions};
+pub use runs::{RunHandle, Scheduler};
+pub use services::{Sandbox, Sandboxes, Services};
+pub use statement::StatementRecord;

@@ -8,3 +8,5 @@ mod sandbox;
 
 #[path = "../model/mod.rs"]
 mod model;
+#[path = "../engine/mod.rs"]
+mod engine;

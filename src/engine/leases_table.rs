@@ -1,0 +1,59 @@
+//! `sandbox.leases`: who works on what, and until when.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use async_trait::async_trait;
+use clade_catalog::{Store, VirtualTable};
+use datafusion::common::Result;
+
+use crate::scheduler::{LeaseRow, leases};
+
+/// The table.
+#[derive(Debug)]
+pub struct LeasesTable(pub Store);
+
+#[async_trait]
+impl VirtualTable for LeasesTable {
+    fn name(&self) -> &str {
+        "leases"
+    }
+
+    fn doc(&self) -> &str {
+        "One row a run that is being conducted and one row an attempt in flight or waiting."
+    }
+
+    fn schema(&self) -> SchemaRef {
+        let timestamp = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        Arc::new(Schema::new(vec![
+            Field::new("kind", DataType::Utf8, false),
+            Field::new("id", DataType::Utf8, false),
+            Field::new("run_id", DataType::Utf8, true),
+            Field::new("state", DataType::Utf8, false),
+            Field::new("owner", DataType::Utf8, true),
+            Field::new("lease_until", timestamp, true),
+            Field::new("tries", DataType::Int64, false),
+            Field::new("is_live", DataType::Boolean, false),
+        ]))
+    }
+
+    async fn rows(&self) -> Result<RecordBatch> {
+        let rows: Vec<LeaseRow> = self.0.control_read(leases).await?;
+        let texts = |values: Vec<Option<String>>| Arc::new(StringArray::from(values)) as ArrayRef;
+        let until = TimestampMicrosecondArray::from(rows.iter().map(|row| row.lease_until).collect::<Vec<_>>());
+        let columns: Vec<ArrayRef> = vec![
+            texts(rows.iter().map(|row| Some(row.kind.to_owned())).collect()),
+            texts(rows.iter().map(|row| Some(row.id.clone())).collect()),
+            texts(rows.iter().map(|row| row.run_id.clone()).collect()),
+            texts(rows.iter().map(|row| Some(row.state.clone())).collect()),
+            texts(rows.iter().map(|row| row.owner.clone()).collect()),
+            Arc::new(until.with_timezone("UTC")),
+            Arc::new(Int64Array::from(rows.iter().map(|row| row.tries).collect::<Vec<_>>())),
+            Arc::new(BooleanArray::from(
+                rows.iter().map(|row| row.is_live).collect::<Vec<_>>(),
+            )),
+        ];
+        Ok(RecordBatch::try_new(self.schema(), columns)?)
+    }
+}

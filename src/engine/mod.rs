@@ -1,0 +1,22 @@
+//! The engine: a store with everything that works on it, and sessions that run statements.
+
+mod defaults;
+mod error;
+mod expand_handler;
+mod functions_table;
+mod leases_table;
+mod models_table;
+mod open;
+mod output;
+mod policies;
+mod recordings;
+mod session;
+mod settings_table;
+mod statements;
+mod tasks;
+
+pub use defaults::Defaults;
+pub use error::{EngineError, Result};
+pub use open::{Engine, Extensions, OpenMode};
+pub use output::QueryOutput;
+pub use session::{Session, SessionOptions};

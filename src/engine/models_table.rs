@@ -1,0 +1,64 @@
+//! `system.models`: generators and their prices.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use async_trait::async_trait;
+use clade_catalog::VirtualTable;
+use datafusion::common::Result;
+
+use crate::model::{ModelInfo, ModelRegistry};
+
+/// The table.
+#[derive(Debug)]
+pub struct ModelsTable(pub ModelRegistry);
+
+#[async_trait]
+impl VirtualTable for ModelsTable {
+    fn name(&self) -> &str {
+        "models"
+    }
+
+    fn doc(&self) -> &str {
+        "One row a generator."
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::new(Schema::new(vec![
+            Field::new("name", DataType::Utf8, false),
+            Field::new("provider", DataType::Utf8, false),
+            Field::new("is_free", DataType::Boolean, false),
+            Field::new("usd_per_million_prompt_tokens", DataType::Float64, true),
+            Field::new("usd_per_million_completion_tokens", DataType::Float64, true),
+        ]))
+    }
+
+    async fn rows(&self) -> Result<RecordBatch> {
+        let models: Vec<(String, ModelInfo)> = self
+            .0
+            .generators()
+            .map(|model| (model.name().to_owned(), model.describe()))
+            .collect();
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(StringArray::from_iter_values(models.iter().map(|(name, _)| name))),
+            Arc::new(StringArray::from_iter_values(
+                models.iter().map(|(_, info)| &info.provider),
+            )),
+            Arc::new(BooleanArray::from(
+                models.iter().map(|(_, info)| info.free).collect::<Vec<_>>(),
+            )),
+            Arc::new(Float64Array::from_iter(
+                models
+                    .iter()
+                    .map(|(_, info)| info.price.map(|p| p.prompt_usd_per_million)),
+            )),
+            Arc::new(Float64Array::from_iter(
+                models
+                    .iter()
+                    .map(|(_, info)| info.price.map(|p| p.completion_usd_per_million)),
+            )),
+        ];
+        Ok(RecordBatch::try_new(self.schema(), columns)?)
+    }
+}

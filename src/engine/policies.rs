@@ -1,0 +1,252 @@
+//! Policies of a store: shipped ones and the user's own, as views of the schema `policies`.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use async_trait::async_trait;
+use clade_catalog::{Store, VirtualTable};
+use datafusion::catalog::SchemaProvider;
+use datafusion::common::Result as DataFusionResult;
+use datafusion::datasource::ViewTable;
+use parking_lot::Mutex;
+use rusqlite::{Connection, params};
+
+use super::error::{EngineError, Result};
+use super::open::Engine;
+use crate::dialect::{CreatePolicy, DropPolicy};
+use crate::policy::{self, check_policy};
+use crate::scheduler::sha256_hex;
+use crate::session::POLICY_SCHEMA;
+
+/// The policies that are registered as views, so that a change by another process is seen.
+#[derive(Debug, Default)]
+pub struct PolicyCache(Mutex<Vec<(String, String)>>);
+
+/// A policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// Name.
+    pub name: String,
+    /// Query.
+    pub sql: String,
+    /// What it does.
+    pub comment: Option<String>,
+    /// Shipped with the engine, or the user's own.
+    pub is_shipped: bool,
+    /// When the user made it, microseconds UTC.
+    pub created_at: Option<i64>,
+}
+
+impl Policy {
+    /// The statement that makes the policy.
+    pub fn create_statement(&self) -> String {
+        let comment = self
+            .comment
+            .as_ref()
+            .map(|text| format!(" COMMENT '{}'", text.replace('\'', "''")))
+            .unwrap_or_default();
+        format!("CREATE POLICY {}{comment} AS\n{}", self.name, self.sql.trim())
+    }
+}
+
+fn shipped() -> impl Iterator<Item = Policy> {
+    policy::shipped().iter().map(|shipped| Policy {
+        name: shipped.name.to_owned(),
+        sql: shipped.sql.to_owned(),
+        comment: Some(shipped.doc.to_owned()),
+        is_shipped: true,
+        created_at: None,
+    })
+}
+
+fn own(conn: &Connection) -> rusqlite::Result<Vec<Policy>> {
+    conn.prepare_cached("SELECT name, sql, comment, created_at FROM policies ORDER BY name")?
+        .query_map([], |row| {
+            Ok(Policy {
+                name: row.get(0)?,
+                sql: row.get(1)?,
+                comment: row.get(2)?,
+                is_shipped: false,
+                created_at: row.get(3)?,
+            })
+        })?
+        .collect()
+}
+
+impl Engine {
+    /// The policy of a name.
+    ///
+    /// # Errors
+    /// When there is none; the message lists the known ones.
+    pub async fn policy(&self, name: &str) -> Result<Policy> {
+        let policies = self.policies().await?;
+        let known: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
+        policies
+            .iter()
+            .find(|policy| policy.name == name)
+            .cloned()
+            .ok_or_else(|| {
+                EngineError::Request(format!(
+                    "there is no policy '{name}'; the policies are {}",
+                    known.join(", ")
+                ))
+            })
+    }
+
+    async fn policies(&self) -> Result<Vec<Policy>> {
+        let mut policies: Vec<Policy> = shipped().collect();
+        policies.extend(self.store().control_read(own).await?);
+        Ok(policies)
+    }
+
+    /// Brings the views of the user's own policies up to date with the store, which another process may have changed.
+    pub(super) async fn refresh_policies(&self) -> Result<()> {
+        let stored: Vec<(String, String)> = self
+            .store()
+            .control_read(own)
+            .await?
+            .into_iter()
+            .map(|policy| (policy.name, policy.sql))
+            .collect();
+        let registered = self.policy_cache.0.lock().clone();
+        if stored == registered {
+            return Ok(());
+        }
+        let schema = self.policy_schema()?;
+        for (name, _) in registered
+            .iter()
+            .filter(|(name, _)| !stored.iter().any(|(other, _)| other == name))
+        {
+            schema.deregister_table(name)?;
+        }
+        for (name, sql) in &stored {
+            let plan = self.base_state().create_logical_plan(sql).await?;
+            schema.register_table(name.clone(), Arc::new(ViewTable::new(plan, Some(sql.clone()))))?;
+        }
+        self.queries().forget_plans();
+        *self.policy_cache.0.lock() = stored;
+        Ok(())
+    }
+
+    fn policy_schema(&self) -> Result<&Arc<clade_catalog::StoreSchema>> {
+        self.catalog
+            .get(POLICY_SCHEMA)
+            .ok_or_else(|| EngineError::Config("the catalog has no policies".to_owned()))
+    }
+
+    /// Makes a policy after checking its contract.
+    pub(super) async fn create_policy(&self, create: CreatePolicy) -> Result<()> {
+        let CreatePolicy {
+            or_replace,
+            name,
+            comment,
+            sql,
+            ..
+        } = create;
+        if shipped().any(|policy| policy.name == name) {
+            return Err(EngineError::Request(format!(
+                "policy '{name}' is shipped with Clade and cannot be replaced; give yours another name"
+            )));
+        }
+        let plan = self.base_state().create_logical_plan(&sql).await?;
+        check_policy(&name, &plan)?;
+        let (hash, now) = (sha256_hex(sql.as_bytes()), self.now());
+        self.store()
+            .control(move |tx| {
+                let exists = tx.prepare_cached("SELECT 1 FROM policies WHERE name = ?1")?.exists([&name])?;
+                if exists && !or_replace {
+                    return Err(clade_catalog::BoxError::from(format!(
+                        "there is a policy '{name}' already; CREATE OR REPLACE POLICY replaces it"
+                    )));
+                }
+                tx.execute(
+                    "UPDATE policy_versions SET superseded_at = ?2 WHERE name = ?1 AND superseded_at IS NULL",
+                    params![name, now],
+                )?;
+                tx.execute(
+                    "INSERT INTO policy_versions (name, version, sql, comment, sha256, created_at)
+                     SELECT ?1, 1 + coalesce(max(version), 0), ?2, ?3, ?4, ?5 FROM policy_versions WHERE name = ?1",
+                    params![name, sql, comment, hash, now],
+                )?;
+                tx.execute(
+                    "INSERT OR REPLACE INTO policies (name, sql, comment, sha256, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    params![name, sql, comment, hash, now],
+                )?;
+                Ok(())
+            })
+            .await?;
+        self.refresh_policies().await
+    }
+
+    /// Removes a policy; its versions stay in the store for the runs that used them.
+    pub(super) async fn drop_policy(&self, drop: &DropPolicy) -> Result<()> {
+        if shipped().any(|policy| policy.name == drop.name) {
+            return Err(EngineError::Request(format!(
+                "policy '{}' is shipped with Clade and cannot be dropped",
+                drop.name
+            )));
+        }
+        let (name, now) = (drop.name.clone(), self.now());
+        let removed = self
+            .store()
+            .control(move |tx| {
+                tx.execute(
+                    "UPDATE policy_versions SET superseded_at = ?2 WHERE name = ?1 AND superseded_at IS NULL",
+                    params![name, now],
+                )?;
+                tx.execute("DELETE FROM policies WHERE name = ?1", params![name])
+            })
+            .await?;
+        if removed == 0 && !drop.if_exists {
+            return Err(EngineError::Request(format!(
+                "there is no policy '{}' to drop",
+                drop.name
+            )));
+        }
+        self.refresh_policies().await
+    }
+}
+
+/// `system.policies`.
+#[derive(Debug)]
+pub struct PoliciesTable(pub Store);
+
+#[async_trait]
+impl VirtualTable for PoliciesTable {
+    fn name(&self) -> &str {
+        "policies"
+    }
+
+    fn doc(&self) -> &str {
+        "One row a selection policy."
+    }
+
+    fn schema(&self) -> SchemaRef {
+        let timestamp = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        Arc::new(Schema::new(vec![
+            Field::new("name", DataType::Utf8, false),
+            Field::new("origin", DataType::Utf8, false),
+            Field::new("comment", DataType::Utf8, true),
+            Field::new("sql", DataType::Utf8, false),
+            Field::new("created_at", timestamp, true),
+        ]))
+    }
+
+    async fn rows(&self) -> DataFusionResult<RecordBatch> {
+        let mut policies: Vec<Policy> = shipped().collect();
+        policies.extend(self.0.control_read(own).await?);
+        let texts = |values: Vec<Option<String>>| Arc::new(StringArray::from(values)) as ArrayRef;
+        let origin = |policy: &Policy| if policy.is_shipped { "shipped" } else { "own" }.to_owned();
+        let created =
+            TimestampMicrosecondArray::from(policies.iter().map(|policy| policy.created_at).collect::<Vec<_>>());
+        let columns: Vec<ArrayRef> = vec![
+            texts(policies.iter().map(|policy| Some(policy.name.clone())).collect()),
+            texts(policies.iter().map(|policy| Some(origin(policy))).collect()),
+            texts(policies.iter().map(|policy| policy.comment.clone()).collect()),
+            texts(policies.iter().map(|policy| Some(policy.sql.clone())).collect()),
+            Arc::new(created.with_timezone("UTC")),
+        ];
+        Ok(RecordBatch::try_new(self.schema(), columns)?)
+    }
+}

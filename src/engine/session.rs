@@ -1,0 +1,161 @@
+//! A session: variables and access of one client, and the running of statement texts.
+
+use std::sync::Arc;
+
+use clade_catalog::{Rows, Snapshot, Txn, Value};
+use datafusion::execution::SessionState;
+use datafusion::prelude::SessionContext;
+
+use super::error::{EngineError, Result};
+use super::expand_handler::StatementText;
+use super::open::Engine;
+use super::output::QueryOutput;
+use crate::dialect::{self, ParsedStatement};
+use crate::plan::{Access, ExpandHandlerHandle};
+use crate::scheduler::fresh_id;
+use crate::session::CladeVariables;
+
+/// How a session is opened.
+#[derive(Debug, Clone, Default)]
+pub struct SessionOptions {
+    /// Queries only.
+    pub read_only: bool,
+    /// Run that `run.*` and the policies show.
+    pub run: Option<String>,
+}
+
+/// A client's session.
+pub struct Session {
+    pub(super) engine: Arc<Engine>,
+    pub(super) access: Access,
+    context: SessionContext,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("access", &self.access)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    pub(super) fn new(engine: Arc<Engine>, options: &SessionOptions) -> Self {
+        let mut state = engine.base_state().clone();
+        if let Some(variables) = state.config_mut().options_mut().extensions.get_mut::<CladeVariables>() {
+            variables.run_id = options.run.clone().unwrap_or_default();
+        }
+        let read_only = options.read_only || engine.store().is_read_only();
+        let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
+        Self {
+            engine,
+            access,
+            context: SessionContext::new_with_state(state),
+        }
+    }
+
+    /// The session's variables.
+    pub fn variables(&self) -> CladeVariables {
+        self.context
+            .state()
+            .config()
+            .options()
+            .extensions
+            .get::<CladeVariables>()
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    pub(super) fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    /// Runs every statement of a text in order. Rows of all but the last statement are read to their end first.
+    ///
+    /// # Errors
+    /// The first statement that does not parse or fails; statements before it have been done.
+    pub async fn execute(&self, text: &str) -> Result<Vec<QueryOutput>> {
+        let statements = dialect::parse(text)?;
+        let count = statements.len();
+        let mut outputs = Vec::with_capacity(count);
+        for (position, statement) in statements.into_iter().enumerate() {
+            let output = self.execute_statement(statement).await?;
+            outputs.push(if position + 1 == count {
+                output
+            } else {
+                let schema = Arc::clone(&output.schema);
+                QueryOutput::of_batches(schema, output.collect().await?)
+            });
+        }
+        Ok(outputs)
+    }
+
+    /// Runs one statement.
+    ///
+    /// # Errors
+    /// When it is refused or fails before its first row.
+    pub async fn execute_statement(&self, statement: ParsedStatement) -> Result<QueryOutput> {
+        self.engine.refresh_policies().await?;
+        let started_at = self.engine.now();
+        let text = statement.sql.clone();
+        let snapshot = self.snapshot().await?;
+        let outcome = self.dispatch(statement, Arc::clone(&snapshot)).await;
+        self.note_query(&text, &snapshot, started_at, outcome.as_ref().err());
+        outcome
+    }
+
+    /// The snapshot that the next statement reads.
+    async fn snapshot(&self) -> Result<Arc<Snapshot>> {
+        let wanted = self.variables().snapshot;
+        let at = match wanted.as_str() {
+            "" => None,
+            number => Some(number.parse().map_err(|_| {
+                EngineError::Request(format!(
+                    "clade.snapshot is '{number}': it takes the number of a snapshot, or '' for the newest"
+                ))
+            })?),
+        };
+        Ok(self.engine.store().snapshot(at).await?)
+    }
+
+    /// The state that a statement is planned and executed with.
+    pub(super) fn statement_state(&self, snapshot: Arc<Snapshot>, text: &str) -> SessionState {
+        let mut state = self.context.state();
+        let config = state.config_mut();
+        config.set_extension(snapshot);
+        config.set_extension(Arc::new(StatementText(text.to_owned())));
+        config.set_extension(Arc::new(ExpandHandlerHandle(self.engine.expand_handler())));
+        state
+    }
+
+    /// Notes a statement in `system.queries`, behind the statement's back: nobody waits for it.
+    fn note_query(&self, text: &str, snapshot: &Snapshot, started_at: i64, error: Option<&EngineError>) {
+        if self.engine.store().is_read_only() {
+            return;
+        }
+        let store = self.engine.store().clone();
+        let row = [
+            ("query_id", Value::from(fresh_id())),
+            ("sql", text.into()),
+            ("status", if error.is_some() { "failed" } else { "done" }.into()),
+            ("error", error.map(ToString::to_string).into()),
+            ("snapshot_id", snapshot.seq().into()),
+            ("started_at", Value::Timestamp(started_at)),
+            ("seconds", ((self.engine.now() - started_at) as f64 / 1e6).into()),
+        ];
+        let rows = Rows::new("system.queries").and_then(|mut rows| rows.push(row).map(|_| ()).map(|()| rows));
+        self.engine.spawn_background(async move {
+            let committed = match rows {
+                Ok(rows) => {
+                    let mut txn = Txn::new();
+                    txn.append("system.queries", rows);
+                    store.commit(txn).await.map(|_| ())
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = committed {
+                tracing::warn!(%error, "the statement could not be noted in system.queries");
+            }
+        });
+    }
+}

@@ -1,0 +1,222 @@
+//! Budgets: reserved in full before dispatch, settled with what was really spent in the commit of the outcome. All of it is
+//! control SQL inside the commit's transaction, so two processes cannot both spend the last token.
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+/// What a budget limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Resource {
+    /// Attempts that become nodes.
+    Steps,
+    /// Sandbox jobs.
+    Jobs,
+    /// Seconds in the sandbox.
+    SandboxSeconds,
+    /// Seconds in the model and the sandbox.
+    ActiveSeconds,
+    /// Wall seconds of the run.
+    WallSeconds,
+    /// Prompt and completion tokens.
+    Tokens,
+    /// US dollars.
+    CostUsd,
+}
+
+impl Resource {
+    /// All resources.
+    pub const ALL: [Self; 7] = [
+        Self::Steps,
+        Self::Jobs,
+        Self::SandboxSeconds,
+        Self::ActiveSeconds,
+        Self::WallSeconds,
+        Self::Tokens,
+        Self::CostUsd,
+    ];
+
+    /// Name as stored in `system.budgets`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Steps => "steps",
+            Self::Jobs => "jobs",
+            Self::SandboxSeconds => "sandbox_seconds",
+            Self::ActiveSeconds => "active_seconds",
+            Self::WallSeconds => "wall_seconds",
+            Self::Tokens => "tokens",
+            Self::CostUsd => "cost_usd",
+        }
+    }
+}
+
+/// A budget that is used up.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("the {resource} budget of {scope} is used up: {wanted} wanted, {left} left of {limit}")]
+pub struct BudgetExhausted {
+    /// Run or statement.
+    pub scope: String,
+    /// Resource name.
+    pub resource: &'static str,
+    /// Amount that was wanted.
+    pub wanted: f64,
+    /// Amount that is neither spent nor reserved.
+    pub left: f64,
+    /// The limit.
+    pub limit: f64,
+}
+
+/// Fault of a budget operation.
+#[derive(Debug, thiserror::Error)]
+pub enum BudgetError {
+    /// Nothing is left.
+    #[error(transparent)]
+    Exhausted(#[from] BudgetExhausted),
+    /// The control database failed.
+    #[error("the budget tables could not be read or written: {0}")]
+    Control(#[from] rusqlite::Error),
+}
+
+/// Sets the limit of a resource; resources without one are counted but not limited.
+///
+/// # Errors
+/// When the control database fails.
+pub fn set_limit(tx: &Transaction<'_>, scope: &str, resource: Resource, limit: Option<f64>) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "INSERT INTO budgets (scope, resource, \"limit\", spent, reserved) VALUES (?1, ?2, ?3, 0, 0)
+         ON CONFLICT (scope, resource) DO UPDATE SET \"limit\" = excluded.\"limit\"",
+    )?
+    .execute(params![scope, resource.as_str(), limit])?;
+    Ok(())
+}
+
+/// Limit, spent and reserved amount of a resource.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Balance {
+    /// The limit; `None` = not limited.
+    pub limit: Option<f64>,
+    /// Spent by committed work.
+    pub spent: f64,
+    /// Reserved by work in flight.
+    pub reserved: f64,
+}
+
+impl Balance {
+    /// What is neither spent nor reserved; infinite without a limit.
+    pub fn left(&self) -> f64 {
+        self.limit
+            .map_or(f64::INFINITY, |limit| (limit - self.spent - self.reserved).max(0.0))
+    }
+}
+
+/// Reads a balance; a resource that was never mentioned is unlimited and unspent.
+///
+/// # Errors
+/// When the control database fails.
+pub fn balance(conn: &Connection, scope: &str, resource: Resource) -> rusqlite::Result<Balance> {
+    Ok(conn
+        .prepare_cached("SELECT \"limit\", spent, reserved FROM budgets WHERE scope = ?1 AND resource = ?2")?
+        .query_row(params![scope, resource.as_str()], |row| {
+            Ok(Balance {
+                limit: row.get(0)?,
+                spent: row.get(1)?,
+                reserved: row.get(2)?,
+            })
+        })
+        .optional()?
+        .unwrap_or(Balance {
+            limit: None,
+            spent: 0.0,
+            reserved: 0.0,
+        }))
+}
+
+/// Reserves `amount`, all or nothing.
+///
+/// # Errors
+/// `Exhausted` when less than `amount` is left.
+pub fn reserve(
+    tx: &Transaction<'_>,
+    attempt_id: &str,
+    scope: &str,
+    resource: Resource,
+    amount: f64,
+) -> Result<(), BudgetError> {
+    let balance = balance(tx, scope, resource)?;
+    // Sums of fractions drift by rounding; a billionth of the limit is no overspend.
+    let slack = balance.limit.map_or(0.0, |limit| limit.abs() * 1e-9);
+    if amount > balance.left() + slack {
+        return Err(BudgetExhausted {
+            scope: scope.to_owned(),
+            resource: resource.as_str(),
+            wanted: amount,
+            left: balance.left(),
+            limit: balance.limit.unwrap_or(f64::INFINITY),
+        }
+        .into());
+    }
+    hold(tx, attempt_id, scope, resource, amount)?;
+    Ok(())
+}
+
+fn hold(tx: &Transaction<'_>, attempt_id: &str, scope: &str, resource: Resource, amount: f64) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "INSERT INTO budgets (scope, resource, \"limit\", spent, reserved) VALUES (?1, ?2, NULL, 0, ?3)
+         ON CONFLICT (scope, resource) DO UPDATE SET reserved = reserved + excluded.reserved",
+    )?
+    .execute(params![scope, resource.as_str(), amount])?;
+    tx.prepare_cached(
+        "INSERT INTO reservations (attempt_id, scope, resource, amount) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (attempt_id, scope, resource) DO UPDATE SET amount = amount + excluded.amount",
+    )?
+    .execute(params![attempt_id, scope, resource.as_str(), amount])?;
+    Ok(())
+}
+
+/// Gives back everything an attempt holds.
+///
+/// # Errors
+/// When the control database fails.
+pub fn release(tx: &Transaction<'_>, attempt_id: &str) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "UPDATE budgets SET reserved = max(0, reserved - (
+             SELECT sum(amount) FROM reservations r
+             WHERE r.attempt_id = ?1 AND r.scope = budgets.scope AND r.resource = budgets.resource))
+         WHERE (scope, resource) IN (SELECT scope, resource FROM reservations WHERE attempt_id = ?1)",
+    )?
+    .execute(params![attempt_id])?;
+    tx.prepare_cached("DELETE FROM reservations WHERE attempt_id = ?1")?
+        .execute(params![attempt_id])?;
+    Ok(())
+}
+
+/// Gives back what an attempt holds of some resources only, so that a new try reserves them afresh.
+///
+/// # Errors
+/// When the control database fails.
+pub fn release_only(tx: &Transaction<'_>, attempt_id: &str, resources: &[Resource]) -> rusqlite::Result<()> {
+    for resource in resources {
+        tx.prepare_cached(
+            "UPDATE budgets SET reserved = max(0, reserved - coalesce((
+                 SELECT sum(amount) FROM reservations r
+                 WHERE r.attempt_id = ?1 AND r.scope = budgets.scope AND r.resource = ?2), 0))
+             WHERE resource = ?2
+               AND scope IN (SELECT scope FROM reservations WHERE attempt_id = ?1 AND resource = ?2)",
+        )?
+        .execute(params![attempt_id, resource.as_str()])?;
+        tx.prepare_cached("DELETE FROM reservations WHERE attempt_id = ?1 AND resource = ?2")?
+            .execute(params![attempt_id, resource.as_str()])?;
+    }
+    Ok(())
+}
+
+/// Books what was spent.
+///
+/// # Errors
+/// When the control database fails.
+pub fn spend(tx: &Transaction<'_>, scope: &str, resource: Resource, amount: f64) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "INSERT INTO budgets (scope, resource, \"limit\", spent, reserved) VALUES (?1, ?2, NULL, ?3, 0)
+         ON CONFLICT (scope, resource) DO UPDATE SET spent = spent + excluded.spent",
+    )?
+    .execute(params![scope, resource.as_str(), amount])?;
+    Ok(())
+}

@@ -1,0 +1,514 @@
+//! Conducts a run: draws attempts from the policy, keeps the workers busy, stops at a budget, drains or kills on request. The
+//! two modes differ in one thing: a generation waits for all of its attempts before the next is drawn.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clade_catalog::Txn;
+use datafusion::common::ScalarValue;
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::attempt::Attempt;
+use super::budget::{self, BudgetError, Resource};
+use super::error::{Result, SchedulerError};
+use super::finish;
+use super::index::{IndexedNode, NodeOutcome, RunIndex};
+use super::lease;
+use super::pipeline::{Ending, Pipeline};
+use super::queue;
+use super::record;
+use super::reserve;
+use super::run::{Progress, Run};
+use super::select::{self, Drawn};
+use super::services::Services;
+use crate::error::ErrorClass;
+
+/// Failures of the machine or the provider in a row after which a run stops rather than spend its time failing.
+const FAILURES_IN_A_ROW: usize = 5;
+/// Seconds between two looks at requests and the wall budget.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Requests to a run.
+#[derive(Debug, Clone, Default)]
+pub struct RunControl {
+    /// Draw no more attempts, end what is in flight.
+    pub drain: CancellationToken,
+    /// End what is in flight now; it goes back into the queue.
+    pub kill: CancellationToken,
+}
+
+/// Why a run stopped drawing attempts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StopReason {
+    /// A budget is used up.
+    Budget(&'static str),
+    /// The policy has nothing to expand.
+    PolicyEmpty,
+    /// The user asked to drain or kill.
+    Drained,
+    /// CANCEL RUN.
+    Cancelled,
+    /// A fault that trying again does not mend.
+    Failed(String),
+}
+
+impl StopReason {
+    fn as_text(&self) -> String {
+        match self {
+            Self::Budget(resource) => (*resource).to_owned(),
+            Self::PolicyEmpty => "policy_empty".to_owned(),
+            Self::Drained => "drained".to_owned(),
+            Self::Cancelled => "cancelled".to_owned(),
+            Self::Failed(_) => "failed".to_owned(),
+        }
+    }
+}
+
+/// Conducts one run.
+#[derive(Debug)]
+pub struct Conductor {
+    services: Arc<Services>,
+    run: Run,
+    control: RunControl,
+    pipeline: Pipeline,
+    index: Arc<Mutex<RunIndex>>,
+    position: Position,
+    cancelled: CancellationToken,
+}
+
+impl Conductor {
+    /// Prepares a run whose row and lease are in the store: reads what it has so far.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn prepare(services: Arc<Services>, run: Run, control: RunControl) -> Result<Self> {
+        let index = Arc::new(Mutex::new(load_index(&services, &run.run_id).await?));
+        let pipeline = Pipeline::new(Arc::clone(&services), Arc::clone(&index));
+        let position = position(&services, &run).await?;
+        Ok(Self {
+            services,
+            run,
+            control,
+            pipeline,
+            index,
+            position,
+            cancelled: CancellationToken::new(),
+        })
+    }
+
+    /// Conducts the run to its end and records it.
+    ///
+    /// # Errors
+    /// When the store fails; a failed run is a row, not an error.
+    pub async fn conduct(mut self) -> Result<Progress> {
+        let ticker = self.start_ticker();
+        let stop = match self.search().await {
+            Ok(stop) => stop,
+            Err(error) => StopReason::Failed(error.to_string()),
+        };
+        info!(run = %self.run.run_id, ?stop, "no more attempts");
+        let progress = self.end(stop).await;
+        ticker.cancel();
+        progress
+    }
+
+    async fn search(&mut self) -> Result<StopReason> {
+        let statement = self.run.statement_id.clone();
+        self.services
+            .store
+            .control(|tx| lease::free_attempts_of_the_dead(tx))
+            .await?;
+        let mut ready: VecDeque<Attempt> = self
+            .services
+            .store
+            .control_read(move |conn| queue::pending(conn, &statement))
+            .await?
+            .into();
+        let mut flights: JoinSet<Result<Ending>> = JoinSet::new();
+        let mut failures = 0;
+        let mut stop: Option<StopReason> = None;
+        loop {
+            if stop.is_none() {
+                stop = self.requested_stop();
+            }
+            let wants_more = if self.run.has_generations() {
+                flights.is_empty()
+            } else {
+                flights.len() < self.run.options.workers
+            };
+            if stop.is_none() && ready.is_empty() && wants_more {
+                match self.plan().await {
+                    Ok(planned) if planned.is_empty() && flights.is_empty() => stop = Some(StopReason::PolicyEmpty),
+                    Ok(planned) => ready.extend(planned),
+                    Err(SchedulerError::Budget(exhausted)) if flights.is_empty() => {
+                        stop = Some(StopReason::Budget(exhausted.resource));
+                    }
+                    Err(SchedulerError::Budget(_)) => {}
+                    Err(error) => {
+                        stop = Some(StopReason::Failed(error.to_string()));
+                    }
+                }
+            }
+            while stop.is_none() && flights.len() < self.run.options.workers {
+                let Some(attempt) = ready.pop_front() else { break };
+                match reserve::claim(&self.services, &attempt).await {
+                    Ok((tries, reserved)) => {
+                        let (pipeline, kill) = (self.pipeline.clone(), self.control.kill.clone());
+                        flights.spawn(async move { pipeline.run(attempt, tries, reserved, &kill).await });
+                    }
+                    Err(SchedulerError::Budget(exhausted)) if flights.is_empty() => {
+                        record::cancel_pending(&self.services, &self.run.statement_id).await?;
+                        ready.clear();
+                        stop = Some(StopReason::Budget(exhausted.resource));
+                    }
+                    Err(SchedulerError::Budget(_)) => {
+                        ready.push_front(attempt);
+                        break;
+                    }
+                    Err(SchedulerError::LeaseLost(_)) => {
+                        // A process on another machine held it and may be dead: its lease lapses in a while.
+                        ready.push_back(attempt);
+                        tokio::time::sleep(TICK).await;
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            let idle = flights.is_empty();
+            match flights.join_next().await {
+                Some(ending) => {
+                    if let Some(reason) = note(&ending??, &mut failures) {
+                        stop = stop.or(Some(reason));
+                    }
+                }
+                None if idle && (stop.is_some() || ready.is_empty()) => {
+                    if let Some(stop) = stop {
+                        return Ok(stop);
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn requested_stop(&self) -> Option<StopReason> {
+        if self.cancelled.is_cancelled() {
+            Some(StopReason::Cancelled)
+        } else if self.control.drain.is_cancelled() || self.control.kill.is_cancelled() {
+            Some(StopReason::Drained)
+        } else {
+            None
+        }
+    }
+
+    /// Draws and plans the next attempts: one, or a generation.
+    async fn plan(&mut self) -> Result<Vec<Attempt>> {
+        let run = &self.run;
+        let wanted = if run.has_generations() {
+            run.options.generation_size
+        } else {
+            1
+        };
+        let slots = wanted.min(steps_left(&self.services, run).await?);
+        if slots < 1 {
+            let scope = run.run_id.clone();
+            let limit = run.options.steps as f64;
+            return Err(SchedulerError::Budget(budget::BudgetExhausted {
+                scope,
+                resource: Resource::Steps.as_str(),
+                wanted: 1.0,
+                left: 0.0,
+                limit,
+            }));
+        }
+        let snapshot = self.services.store.snapshot(None).await?;
+        let mut candidates = select::candidates(&self.services, run, &self.index, Arc::clone(&snapshot)).await?;
+        let mut attempts = Vec::new();
+        for step in self.position.next_step..self.position.next_step + slots {
+            let Some(drawn) = select::draw(run, &candidates, step)? else {
+                break;
+            };
+            candidates.taken(&drawn);
+            attempts.push(self.attempt(step, snapshot.seq(), drawn));
+        }
+        if attempts.is_empty() {
+            return Ok(attempts);
+        }
+        let mut txn = Txn::new();
+        txn.append("evo.attempts", record::planned_rows(&attempts)?);
+        let planned = attempts.clone();
+        txn.control(move |tx| {
+            for attempt in &planned {
+                reserve::step(tx, attempt).map_err(|error| Box::new(error) as clade_catalog::BoxError)?;
+                queue::enqueue(tx, attempt)?;
+            }
+            Ok::<_, clade_catalog::BoxError>(())
+        });
+        self.services.store.commit(txn).await?;
+        self.position.next_step += attempts.len() as i64;
+        self.position.next_generation += 1;
+        Ok(attempts)
+    }
+
+    fn attempt(&self, step: i64, snapshot_id: i64, drawn: Drawn) -> Attempt {
+        let run = &self.run;
+        let ordinal = step - 1;
+        Attempt {
+            attempt_id: super::ids::attempt_id(&run.statement_id, ordinal, 0),
+            statement_id: run.statement_id.clone(),
+            run_id: Some(run.run_id.clone()),
+            scope: run.run_id.clone(),
+            task_id: run.task_id.clone(),
+            ordinal,
+            sample: 0,
+            step,
+            generation: run.has_generations().then_some(self.position.next_generation),
+            island: self.island(&drawn, ordinal),
+            operator: drawn.operator,
+            parent_id: drawn.parent_id,
+            parent2_id: drawn.parent2_id,
+            seed: super::ids::derive_seed(run.options.seed, "step", step, 0),
+            snapshot_id,
+            policy: Some(run.policy.clone()),
+            draw: Some(drawn.record),
+            model: run.model.clone(),
+            sandbox: run.sandbox.clone(),
+            settings: run.options.attempt.clone(),
+            queued_at: self.services.now(),
+        }
+    }
+
+    /// A child lives on its first parent's island; drafts go round.
+    fn island(&self, drawn: &Drawn, ordinal: i64) -> i64 {
+        let parent = drawn.parent_id.as_deref().and_then(|id| self.index.lock().place(id));
+        parent.map_or(ordinal % self.run.options.islands, |place| place.island)
+    }
+
+    /// Books wall time, and looks whether somebody cancelled the run or its wall budget is used up.
+    fn start_ticker(&self) -> CancellationToken {
+        let stop = CancellationToken::new();
+        let (services, run_id) = (Arc::clone(&self.services), self.run.run_id.clone());
+        let (control, cancelled, ended) = (self.control.clone(), self.cancelled.clone(), stop.clone());
+        tokio::spawn(async move {
+            let mut last = services.now();
+            loop {
+                tokio::select! {
+                    () = tokio::time::sleep(TICK) => {}
+                    () = ended.cancelled() => {}
+                }
+                let now = services.now();
+                let seconds = (now - last).max(0) as f64 / 1e6;
+                last = now;
+                match tick(&services, &run_id, seconds).await {
+                    Ok(Tick { cancel, wall_left }) => {
+                        if cancel {
+                            cancelled.cancel();
+                            control.kill.cancel();
+                        }
+                        if wall_left <= 0.0 {
+                            control.drain.cancel();
+                        }
+                    }
+                    Err(error) => warn!(run = %run_id, %error, "the run's wall time could not be booked"),
+                }
+                if ended.is_cancelled() {
+                    break;
+                }
+            }
+        });
+        stop
+    }
+
+    /// Final selection, final run and grade where the search ended by itself; then the run's last row.
+    async fn end(&mut self, stop: StopReason) -> Result<Progress> {
+        let services = Arc::clone(&self.services);
+        let wall_used_up = wall_left(&services, &self.run.run_id).await? <= 0.0;
+        let stop = if stop == StopReason::Drained && wall_used_up && !self.control.kill.is_cancelled() {
+            StopReason::Budget(Resource::WallSeconds.as_str())
+        } else {
+            stop
+        };
+        if stop == StopReason::Cancelled {
+            record::cancel_pending(&services, &self.run.statement_id).await?;
+        }
+        let mut progress = finish::progress(&services, &self.run).await?;
+        progress.stop_reason = Some(stop.as_text());
+        match &stop {
+            StopReason::Budget(_) | StopReason::PolicyEmpty => {
+                progress.status = "finished";
+                if self.run.options.grade {
+                    match finish::final_run(&services, &self.run, &self.control.kill).await {
+                        Ok(chosen) => progress.final_node_id = chosen,
+                        Err(SchedulerError::Cancelled) => progress.status = "interrupted",
+                        Err(error) => progress.error = Some(format!("final run: {error}")),
+                    }
+                }
+            }
+            StopReason::Drained => progress.status = "interrupted",
+            StopReason::Cancelled => progress.status = "cancelled",
+            StopReason::Failed(message) => {
+                progress.status = "failed";
+                progress.error = Some(message.clone());
+            }
+        }
+        progress.finished_at = Some(services.now());
+        let mut txn = Txn::new();
+        txn.append("evo.runs", self.run.rows(&progress)?);
+        if progress.status != "interrupted" {
+            txn.append(
+                "evo.statements",
+                super::statement::ended(&self.services, &self.run.statement_id, &progress).await?,
+            );
+        }
+        let (run_id, owner) = (self.run.run_id.clone(), services.owner.clone());
+        txn.control(move |tx| {
+            tx.execute("DELETE FROM run_requests WHERE run_id = ?1", [&run_id])?;
+            lease::give_up_run(tx, &run_id, &owner)
+        });
+        services.store.commit(txn).await?;
+        Ok(progress)
+    }
+}
+
+/// What an ending means for the run.
+fn note(ending: &Ending, failures: &mut usize) -> Option<StopReason> {
+    if ending.status != "failed" {
+        if ending.status == "done" {
+            *failures = 0;
+        }
+        return None;
+    }
+    let message = ending.error.clone().unwrap_or_default();
+    if ending.error_class.as_deref() == Some(ErrorClass::Config.as_str()) {
+        return Some(StopReason::Failed(message));
+    }
+    *failures += 1;
+    (*failures >= FAILURES_IN_A_ROW)
+        .then(|| StopReason::Failed(format!("{failures} attempts in a row failed; the last: {message}")))
+}
+
+struct Tick {
+    cancel: bool,
+    wall_left: f64,
+}
+
+async fn tick(services: &Services, run_id: &str, seconds: f64) -> Result<Tick> {
+    let run_id = run_id.to_owned();
+    Ok(services
+        .store
+        .control(move |tx| {
+            budget::spend(tx, &run_id, Resource::WallSeconds, seconds)?;
+            let cancel = tx
+                .prepare_cached("SELECT 1 FROM run_requests WHERE run_id = ?1 AND request = 'cancel'")?
+                .exists([&run_id])?;
+            let wall_left = budget::balance(tx, &run_id, Resource::WallSeconds)?.left();
+            Ok::<_, rusqlite::Error>(Tick { cancel, wall_left })
+        })
+        .await?)
+}
+
+async fn wall_left(services: &Services, run_id: &str) -> Result<f64> {
+    let run_id = run_id.to_owned();
+    Ok(services
+        .store
+        .control_read(move |conn| budget::balance(conn, &run_id, Resource::WallSeconds))
+        .await?
+        .left())
+}
+
+/// Where a run stands. Only its conductor plans for it, so the position is read once and counted on.
+#[derive(Debug)]
+struct Position {
+    next_step: i64,
+    next_generation: i64,
+}
+
+async fn position(services: &Services, run: &Run) -> Result<Position> {
+    let rows = services
+        .queries
+        .rows(
+            "SELECT max(step) AS step, max(generation) AS generation FROM evo.attempts WHERE run_id = $run",
+            &[("run", ScalarValue::from(run.run_id.as_str()))],
+            None,
+            None,
+        )
+        .await
+        .map_err(SchedulerError::query("the run's position"))?;
+    let read = || -> datafusion::error::Result<Position> {
+        let row = rows.first();
+        let step = row.map(|row| row.optional_int("step")).transpose()?.flatten();
+        let generation = row.map(|row| row.optional_int("generation")).transpose()?.flatten();
+        Ok(Position {
+            next_step: step.unwrap_or(0) + 1,
+            next_generation: generation.map_or(0, |last| last + 1),
+        })
+    };
+    read().map_err(SchedulerError::query("the run's position"))
+}
+
+async fn steps_left(services: &Services, run: &Run) -> Result<i64> {
+    let scope = run.run_id.clone();
+    let balance = services
+        .store
+        .control_read(move |conn| budget::balance(conn, &scope, Resource::Steps))
+        .await?;
+    Ok(balance.left().min(1e15) as i64)
+}
+
+/// Reads a run's nodes into an index.
+///
+/// # Errors
+/// When the query fails.
+pub async fn load_index(services: &Services, run_id: &str) -> Result<RunIndex> {
+    let rows = services
+        .queries
+        .rows(
+            "SELECT node_id, step, generation, island, code_hash, method_family, signed_score, status, score, score_source,
+                    self_reported_score, error_class, error_signature, error
+             FROM evo.nodes WHERE run_id = $run ORDER BY step",
+            &[("run", ScalarValue::from(run_id))],
+            None,
+            None,
+        )
+        .await
+        .map_err(SchedulerError::query("nodes of the run"))?;
+    let read = || -> datafusion::error::Result<RunIndex> {
+        let mut index = RunIndex::default();
+        for row in rows.iter() {
+            index.add(IndexedNode {
+                node_id: row.text("node_id")?,
+                step: row.int("step")?,
+                generation: row.optional_int("generation")?,
+                island: row.int("island")?,
+                code_hash: row.optional_text("code_hash")?,
+                method_family: row.text("method_family")?,
+                signed_score: row.optional_float("signed_score")?,
+                outcome: NodeOutcome {
+                    status: row.text("status")?,
+                    score: row.optional_float("score")?,
+                    score_source: row.text("score_source")?,
+                    self_reported_score: row.optional_float("self_reported_score")?,
+                    error_class: row.optional_text("error_class")?,
+                    error_signature: row.optional_text("error_signature")?,
+                    error: row.optional_text("error")?,
+                },
+            });
+        }
+        Ok(index)
+    };
+    read().map_err(SchedulerError::query("nodes of the run"))
+}
+
+// Budget errors travel through commits as boxed errors; this keeps the conversion in one place.
+impl From<BudgetError> for SchedulerError {
+    fn from(error: BudgetError) -> Self {
+        match error {
+            BudgetError::Exhausted(exhausted) => Self::Budget(exhausted),
+            BudgetError::Control(error) => Self::Store(clade_catalog::StoreError::Control(Box::new(error))),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The generation of an attempt: prompt, response cache, generator. A reply that was paid for is committed at once, so that a
+//! kill between the reply and the sandbox pays only once.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::attempt::Attempt;
+use super::error::Result;
+use super::ids;
+use super::record;
+use super::services::Services;
+use crate::gym::Task;
+use crate::model::{GenerateRequest, Message, NodeContext, Sample, SamplingParams, TaskContext};
+use crate::operators::{ContextNode, Operator, PromptBudget, operator_version};
+
+/// A reply with everything its row needs.
+#[derive(Debug, Clone)]
+pub struct Generated {
+    /// Generation id.
+    pub generation_id: String,
+    /// Version of the operator.
+    pub operator_version: String,
+    /// Cache key.
+    pub request_hash: String,
+    /// Sampling parameters as JSON.
+    pub parameters: String,
+    /// The whole prompt as text.
+    pub prompt: String,
+    /// The reply.
+    pub sample: Sample,
+    /// Nodes that were shown: role and id.
+    pub shown: Vec<(String, String)>,
+    /// When the request was sent.
+    pub started_at: i64,
+    /// When the reply was complete.
+    pub finished_at: i64,
+    /// Its row and its spend are committed already.
+    pub committed: bool,
+}
+
+impl Generated {
+    /// Text of the reply.
+    pub fn text(&self) -> &str {
+        &self.sample.text
+    }
+
+    /// Seconds in the generator; nothing when the reply came from the cache.
+    pub fn seconds(&self) -> f64 {
+        if self.sample.cached {
+            0.0
+        } else {
+            self.sample.latency.as_secs_f64()
+        }
+    }
+}
+
+/// Generates a reply for an attempt.
+///
+/// # Errors
+/// When the prompt does not render or the generator fails.
+#[expect(clippy::too_many_arguments, reason = "the inputs of one generation, each used once")]
+pub async fn generate(
+    services: &Services,
+    attempt: &Attempt,
+    tries: i64,
+    operator: Operator,
+    task: &Arc<Task>,
+    nodes: &[ContextNode],
+    budget: PromptBudget,
+    cancel: &CancellationToken,
+) -> Result<Generated> {
+    let generator = services.models.get(&attempt.model)?;
+    let info = generator.describe();
+    let context = Arc::new(task_context(task, attempt));
+    let messages = services.prompts.render(operator, &context, nodes, budget)?;
+    let params = SamplingParams {
+        temperature: attempt.settings.temperature,
+        top_p: attempt.settings.top_p,
+        max_tokens: attempt.settings.max_completion_tokens,
+    };
+    let version = operator_version(operator);
+    let prompt = prompt_text(&messages);
+    let parameters = json!({
+        "temperature": params.temperature, "top_p": params.top_p, "max_tokens": params.max_tokens,
+    })
+    .to_string();
+    let request_hash = ids::sha256_hex(
+        json!([version, prompt, attempt.model, parameters, attempt.seed, attempt.sample])
+            .to_string()
+            .as_bytes(),
+    );
+    let request = GenerateRequest {
+        operator,
+        messages,
+        task: context,
+        nodes: nodes.iter().map(node_context).collect(),
+        params,
+        seed: attempt.seed.unsigned_abs(),
+        sample: u32::try_from(attempt.sample).unwrap_or(u32::MAX),
+        // What a replay finds a recorded reply by: all of the request but the model's name.
+        attempt_key: format!(
+            "{version}/{}/{}/{}",
+            ids::sha256_hex(prompt.as_bytes()),
+            attempt.seed,
+            attempt.sample
+        ),
+        request_hash: request_hash.clone(),
+    };
+    let started_at = services.now();
+    let cached = if attempt.settings.cache && !info.free {
+        record::cached_reply(services, &request_hash).await?
+    } else {
+        None
+    };
+    let sample = match cached {
+        Some(sample) => sample,
+        None => generator.generate(&request, cancel).await?,
+    };
+    let mut generated = Generated {
+        generation_id: ids::generation_id(&attempt.attempt_id, tries),
+        operator_version: version,
+        request_hash,
+        parameters,
+        prompt,
+        sample,
+        shown: nodes
+            .iter()
+            .map(|node| (node.role.clone(), node.node_id.clone()))
+            .collect(),
+        started_at,
+        finished_at: services.now(),
+        committed: false,
+    };
+    if !info.free && !generated.sample.cached {
+        record::paid_reply(services, attempt, &generated).await?;
+        generated.committed = true;
+    }
+    Ok(generated)
+}
+
+/// The prompt as one text, as `evo.generations` keeps it.
+fn prompt_text(messages: &[Message]) -> String {
+    let parts: Vec<String> = messages
+        .iter()
+        .map(|message| format!("<{}>\n{}", message.role.as_str(), message.content))
+        .collect();
+    parts.join("\n")
+}
+
+/// The public side of a task, as a generator sees it.
+pub(super) fn task_context(task: &Task, attempt: &Attempt) -> TaskContext {
+    let row = &task.row;
+    TaskContext {
+        task_id: row.task_id.clone(),
+        public_dir: task.search_data().to_owned(),
+        description: row.description.clone(),
+        metric: row.metric.clone(),
+        higher_is_better: row.higher_is_better,
+        modality: row.modality.clone(),
+        task_type: row.task_type.clone(),
+        id_column: row.id_column.clone(),
+        target_columns: row.target_columns.clone(),
+        time_limit_seconds: attempt.settings.timeout_seconds.round() as u64,
+    }
+}
+
+fn node_context(node: &ContextNode) -> NodeContext {
+    NodeContext {
+        node_id: node.node_id.clone(),
+        role: node.role.clone(),
+        operator: node.operator.clone(),
+        code: node.code.clone(),
+        plan: node.plan.clone(),
+        status: node.status.clone(),
+        score: node.score.filter(|_| !node.is_buggy),
+        error_class: node.error_class.clone(),
+        error_signature: node.error_signature.clone(),
+        error: node.error.clone(),
+        method_family: node.method_family.clone(),
+    }
+}

@@ -1,0 +1,126 @@
+//! What an attempt may spend at most, reserved before it is dispatched. A reservation that would go over a budget is not made,
+//! so that no budget is ever overspent.
+
+use rusqlite::Transaction;
+
+use super::attempt::Attempt;
+use super::budget::{self, BudgetError, Resource};
+use super::error::Result;
+use super::lease;
+use super::queue;
+use super::services::Services;
+use crate::model::ModelInfo;
+
+/// Shortest run worth dispatching.
+const LEAST_SECONDS: f64 = 1.0;
+/// Room for the prompt in a token reservation, in tokens; prompts are bounded to it.
+const PROMPT_TOKENS: f64 = 32_768.0;
+
+/// What an attempt may use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reserved {
+    /// Wall seconds of the program.
+    pub candidate_seconds: f64,
+    /// Wall seconds of the evaluation.
+    pub evaluation_seconds: f64,
+}
+
+/// Worst case of one attempt.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WorstCase {
+    /// Wall seconds of the program.
+    pub candidate_seconds: f64,
+    /// Wall seconds of the evaluation.
+    pub evaluation_seconds: f64,
+    /// Tokens of prompt and completion; 0 for a generator that is free.
+    pub tokens: f64,
+    /// US dollars; 0 for a generator that is free or has no known price.
+    pub cost_usd: f64,
+}
+
+impl WorstCase {
+    /// Worst case of an attempt with a generator.
+    pub fn of(attempt: &Attempt, model: &ModelInfo, evaluation_seconds: f64) -> Self {
+        let completion = f64::from(attempt.settings.max_completion_tokens);
+        let (tokens, cost_usd) = if model.free {
+            (0.0, 0.0)
+        } else {
+            let cost = model.price.map_or(0.0, |price| {
+                price.cost(PROMPT_TOKENS as u64, u64::from(attempt.settings.max_completion_tokens))
+            });
+            (PROMPT_TOKENS + completion, cost)
+        };
+        Self {
+            candidate_seconds: attempt.settings.timeout_seconds,
+            evaluation_seconds,
+            tokens,
+            cost_usd,
+        }
+    }
+}
+
+/// Reserves a step for an attempt when it is planned.
+///
+/// # Errors
+/// When no step is left.
+pub fn step(tx: &Transaction<'_>, attempt: &Attempt) -> Result<(), BudgetError> {
+    budget::reserve(tx, &attempt.attempt_id, &attempt.scope, Resource::Steps, 1.0)
+}
+
+/// Reserves all but the step, afresh. Time is cut to what is left, the rest is all or nothing.
+///
+/// # Errors
+/// When a budget does not hold even the least that makes sense.
+pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase) -> Result<Reserved, BudgetError> {
+    let (id, scope) = (attempt.attempt_id.as_str(), &attempt.scope);
+    const AFRESH: [Resource; 5] = [
+        Resource::Jobs,
+        Resource::SandboxSeconds,
+        Resource::ActiveSeconds,
+        Resource::Tokens,
+        Resource::CostUsd,
+    ];
+    budget::release_only(tx, id, &AFRESH)?;
+    budget::reserve(tx, id, scope, Resource::Jobs, 1.0)?;
+    for (resource, amount) in [(Resource::Tokens, worst.tokens), (Resource::CostUsd, worst.cost_usd)] {
+        if amount > 0.0 {
+            budget::reserve(tx, id, scope, resource, amount)?;
+        }
+    }
+    let wanted = worst.candidate_seconds + worst.evaluation_seconds;
+    let left = [Resource::SandboxSeconds, Resource::ActiveSeconds]
+        .into_iter()
+        .map(|resource| budget::balance(tx, scope, resource).map(|balance| balance.left()))
+        .try_fold(wanted, |least, left| left.map(|left| least.min(left)))?;
+    let seconds = left.max(LEAST_SECONDS.min(wanted));
+    budget::reserve(tx, id, scope, Resource::SandboxSeconds, seconds)?;
+    budget::reserve(tx, id, scope, Resource::ActiveSeconds, seconds)?;
+    // Where time is short the evaluation keeps its share, or a program that ran could not be scored.
+    let share = seconds / wanted;
+    Ok(Reserved {
+        candidate_seconds: worst.candidate_seconds * share,
+        evaluation_seconds: worst.evaluation_seconds * share,
+    })
+}
+
+/// Takes an attempt up: claims it and reserves what it may spend, in one commit.
+///
+/// # Errors
+/// When somebody else holds it or a budget is used up.
+pub async fn claim(services: &Services, attempt: &Attempt) -> Result<(i64, Reserved)> {
+    let model = services.models.get(&attempt.model)?.describe();
+    let worst = WorstCase::of(attempt, &model, services.evaluation_limits.wall.as_secs_f64());
+    let (attempt, owner, now) = (attempt.clone(), services.owner.clone(), services.now());
+    Ok(services
+        .store
+        .control(move |tx| {
+            let tries = queue::claim(tx, &attempt.attempt_id, &owner, now, lease::lease_end(now)).map_err(boxed)?;
+            let reserved = rest(tx, &attempt, worst).map_err(boxed)?;
+            Ok::<_, clade_catalog::BoxError>((tries, reserved))
+        })
+        .await?)
+}
+
+fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> clade_catalog::BoxError {
+    Box::new(error)
+}

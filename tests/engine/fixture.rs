@@ -1,0 +1,160 @@
+//! A store in a folder of its own, with a small task and an engine that has the instant generator and sandbox.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::util::pretty::pretty_format_batches;
+use clade::config::{Override, Sources};
+use clade::engine::{Engine, EngineError, Extensions, OpenMode, Session, SessionOptions};
+use clade::scheduler::Sandbox;
+use clade_catalog::{Rows, Txn, Value};
+use tempfile::TempDir;
+
+use super::instant::{Instant, Scripted};
+
+pub struct Fixture {
+    pub folder: TempDir,
+    pub model: Arc<Scripted>,
+    pub sandbox: Arc<Instant>,
+}
+
+impl Fixture {
+    pub fn new() -> Self {
+        Self::with(Scripted::default(), Instant::default())
+    }
+
+    pub fn with(model: Scripted, sandbox: Instant) -> Self {
+        let folder = tempfile::Builder::new().prefix("clade engine ").tempdir().unwrap();
+        Self {
+            folder,
+            model: Arc::new(model),
+            sandbox: Arc::new(sandbox),
+        }
+    }
+
+    pub fn store(&self) -> std::path::PathBuf {
+        self.folder.path().join("store")
+    }
+
+    pub async fn open(&self, mode: OpenMode) -> Result<Arc<Engine>, EngineError> {
+        let set = |text: &str| Override::parse(text, "test").unwrap();
+        let sources = Sources {
+            overrides: vec![
+                set(&format!("store.path={}", self.store().display())),
+                set("python.interpreter=python3"),
+                set("sandbox.executor=instant"),
+                set("search.model=scripted"),
+                set("search.workers=3"),
+            ],
+            ..Sources::default()
+        };
+        let sandbox = Sandbox {
+            executor: Arc::clone(&self.sandbox) as _,
+            evaluator: Arc::clone(&self.sandbox) as _,
+        };
+        let extensions = Extensions {
+            models: vec![Arc::clone(&self.model) as _],
+            sandboxes: [("instant".to_owned(), sandbox)].into(),
+            clock: None,
+        };
+        Engine::open_with(&sources.load().unwrap(), mode, extensions).await
+    }
+
+    /// A new store with the task `toy`, higher is better, and a leaderboard of ten teams.
+    pub async fn create(&self) -> Arc<Engine> {
+        let engine = self.open(OpenMode::Create).await.unwrap();
+        add_task(&engine, "toy").await;
+        engine
+    }
+}
+
+pub async fn add_task(engine: &Engine, task_id: &str) {
+    let package = format!("tasks/{task_id}/test");
+    let root = engine.store().dir().join(&package);
+    for folder in [
+        "data/public",
+        "data/private",
+        "utils",
+        "validation/public",
+        "validation/private",
+    ] {
+        std::fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    let write = |path: &str, text: &str| std::fs::write(root.join(Path::new(path)), text).unwrap();
+    write("utils/metric.py", "class TestMetrics:\n    higher_is_better = True\n");
+    for path in ["data/private/test_answer.csv", "validation/private/test_answer.csv"] {
+        write(path, "id,y\n1,1\n");
+    }
+    let mut tasks = Rows::new("gym.tasks").unwrap();
+    tasks
+        .push([
+            ("task_id", task_id.into()),
+            ("title", "A toy".into()),
+            ("description", "Predict y from x.".into()),
+            ("modality", "tabular".into()),
+            ("task_type", "regression".into()),
+            ("metric", "r2".into()),
+            ("higher_is_better", true.into()),
+            ("package_hash", "test".into()),
+            ("package_path", package.into()),
+            ("source", "test".into()),
+            ("validation", "split".into()),
+            ("imported_at", Value::Timestamp(0)),
+        ])
+        .unwrap();
+    let mut board = Rows::new("gym.leaderboards").unwrap();
+    for rank in 1..=10i64 {
+        board
+            .push([
+                ("task_id", task_id.into()),
+                ("rank", rank.into()),
+                ("team", format!("team {rank}").into()),
+                ("score", (1.0 - rank as f64 / 20.0).into()),
+                ("package_hash", "test".into()),
+            ])
+            .unwrap();
+    }
+    let mut txn = Txn::new();
+    txn.append("gym.tasks", tasks);
+    txn.append("gym.leaderboards", board);
+    engine.store().commit(txn).await.unwrap();
+}
+
+pub fn session(engine: &Arc<Engine>) -> Session {
+    engine.session(&SessionOptions::default())
+}
+
+pub fn run_session(engine: &Arc<Engine>, run_id: &str) -> Session {
+    engine.session(&SessionOptions {
+        run: Some(run_id.to_owned()),
+        read_only: false,
+    })
+}
+
+/// Rows of the last statement of a text.
+pub async fn rows(session: &Session, sql: &str) -> Result<Vec<RecordBatch>, EngineError> {
+    let mut outputs = session.execute(sql).await?;
+    Ok(outputs.pop().unwrap().collect().await?)
+}
+
+/// Rows of the last statement as a table.
+pub async fn table(session: &Session, sql: &str) -> String {
+    match rows(session, sql).await {
+        Ok(batches) => pretty_format_batches(&batches).unwrap().to_string(),
+        Err(error) => format!("error: {error}"),
+    }
+}
+
+/// The only number of a query.
+pub async fn number(session: &Session, sql: &str) -> i64 {
+    let batches = rows(session, sql)
+        .await
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let batch = batches
+        .iter()
+        .find(|batch| batch.num_rows() > 0)
+        .unwrap_or_else(|| panic!("{sql}: no row"));
+    let column = arrow::compute::cast(batch.column(0), &arrow::datatypes::DataType::Int64).unwrap();
+    arrow::array::AsArray::as_primitive::<arrow::datatypes::Int64Type>(&*column).value(0)
+}
