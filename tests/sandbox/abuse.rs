@@ -151,7 +151,8 @@ async fn only_the_listed_things_are_visible() {
     let bench = Bench::new();
     let native = bench.native();
     let outcome = run(&native, &bench, "visible.py", &[], small_limits()).await;
-    let seen: serde_json::Value = serde_json::from_str(&outcome.stdout.text()).expect(&outcome.stderr.text());
+    let seen: serde_json::Value =
+        serde_json::from_str(&outcome.stdout.text()).unwrap_or_else(|_| panic!("{}", outcome.stderr.text()));
     let list = |name: &str| -> Vec<String> { serde_json::from_value(seen[name].clone()).unwrap() };
     let python = super::support::python().canonicalize().unwrap();
     let extra: Vec<String> = [super::support::python(), python]
@@ -489,7 +490,12 @@ async fn the_share_of_the_processors_is_limited() {
             },
         )
         .await;
-        let share: f64 = outcome.stdout.text().trim().parse().expect(&outcome.stderr.text());
+        let share: f64 = outcome
+            .stdout
+            .text()
+            .trim()
+            .parse()
+            .unwrap_or_else(|_| panic!("{}", outcome.stderr.text()));
         assert!(share <= 1.15, "{share} processors of 1");
         assert!(
             outcome.cpu_seconds.unwrap() > 0.2,

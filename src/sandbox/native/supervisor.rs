@@ -343,15 +343,15 @@ fn arguments(context: &Context, launch: &Launch) -> Vec<String> {
 
 fn rlimits(limits: &Limits) -> Vec<(u32, u64, u64)> {
     let mut list = vec![
-        (libc::RLIMIT_CORE as u32, 0, 0),
-        (libc::RLIMIT_FSIZE as u32, limits.file_bytes, limits.file_bytes),
-        (libc::RLIMIT_NOFILE as u32, OPEN_FILES.min(1024), OPEN_FILES),
+        (libc::RLIMIT_CORE, 0, 0),
+        (libc::RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes),
+        (libc::RLIMIT_NOFILE, OPEN_FILES.min(1024), OPEN_FILES),
         // Init counts as well.
-        (libc::RLIMIT_NPROC as u32, limits.processes + 1, limits.processes + 1),
-        (libc::RLIMIT_DATA as u32, limits.memory_bytes, limits.memory_bytes),
+        (libc::RLIMIT_NPROC, limits.processes + 1, limits.processes + 1),
+        (libc::RLIMIT_DATA, limits.memory_bytes, limits.memory_bytes),
     ];
     if let Some(seconds) = limits.cpu_seconds {
-        list.push((libc::RLIMIT_CPU as u32, seconds, seconds + CPU_GRACE_SECONDS));
+        list.push((libc::RLIMIT_CPU, seconds, seconds + CPU_GRACE_SECONDS));
     }
     list
 }
