@@ -6,7 +6,7 @@ mod gym;
 #[path = "../sandbox/mod.rs"]
 mod sandbox;
 
-#[path = "../model/mod.rs"]
-mod model;
 #[path = "../engine/mod.rs"]
 mod engine;
+#[path = "../model/mod.rs"]
+mod model;
