@@ -5,11 +5,11 @@
         c.node_id               AS parent_id,
         1.0                     AS weight,
         1                       AS priority
- FROM run.candidates c CROSS JOIN run.settings s
+ FROM run.settings s CROSS JOIN run.candidates c
  ORDER BY c.signed_score DESC, c.step
  LIMIT 1)
 UNION ALL
 SELECT 'debug', s.debug_probability, f.node_id, 1.0, 1
-FROM run.failures f CROSS JOIN run.settings s
+FROM run.settings s CROSS JOIN run.failures f
 WHERE f.is_debuggable AND f.depth < COALESCE(s.debug_depth, 3)
 UNION ALL SELECT * FROM run.drafts

@@ -19,7 +19,7 @@ SELECT o.operator,
        f.node_id AS parent_id,
        f.fitness AS weight,
        1         AS priority
-FROM fitness f CROSS JOIN run.operators o
+FROM run.operators o CROSS JOIN fitness f
 WHERE o.arity > 0
 UNION ALL SELECT operator, operator_weight, NULL, 1, 1 FROM run.operators WHERE arity = 0
 UNION ALL SELECT * FROM run.repairs

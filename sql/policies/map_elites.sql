@@ -9,7 +9,7 @@ SELECT o.operator,
        e.node_id AS parent_id,
        1.0       AS weight,
        1         AS priority
-FROM elites e CROSS JOIN run.operators o
+FROM run.operators o CROSS JOIN elites e
 WHERE e.place = 1 AND o.arity > 0
 UNION ALL SELECT operator, operator_weight, NULL, 1, 1 FROM run.operators WHERE arity = 0
 UNION ALL SELECT * FROM run.repairs

@@ -24,7 +24,7 @@ siblings AS (
 bounds AS (
   SELECT b.node_id, b.parent_id, b.step, b.brood, r.drafts AS branching,
          b.mean_reward + r.exploration * sqrt(ln(b.parent_visits) / b.visits) AS bound
-  FROM siblings b CROSS JOIN run.settings r
+  FROM run.settings r CROSS JOIN siblings b
   WHERE b.alive),
 ranked AS (
   SELECT *, row_number() OVER (PARTITION BY parent_id ORDER BY bound DESC, step) AS place FROM bounds),

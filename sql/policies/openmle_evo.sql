@@ -9,14 +9,14 @@ WITH utilities AS (
          s.quality_weight  * minmax_norm(c.signed_score) OVER ()
        + s.progress_weight * COALESCE(positive_delta_norm(c.delta_vs_parent) OVER (), 0)
        + s.novelty_weight  * novelty(c.family_count_before)                                 AS utility
-  FROM run.candidates c CROSS JOIN run.settings s
+  FROM run.settings s CROSS JOIN run.candidates c
   WHERE c.admitted)
 SELECT o.operator,
        o.operator_weight,
        u.node_id AS parent_id,
        softmax(u.utility, u.temperature) OVER (PARTITION BY o.operator, u.island) AS weight,
        1 AS priority
-FROM utilities u CROSS JOIN run.operators o
+FROM run.operators o CROSS JOIN utilities u
 WHERE o.arity > 0
 UNION ALL SELECT operator, operator_weight, NULL, 1, 1 FROM run.operators WHERE arity = 0
 UNION ALL SELECT * FROM run.repairs

@@ -6,7 +6,7 @@ SELECT o.operator,
        c.node_id AS parent_id,
        1.0       AS weight,
        1         AS priority
-FROM run.candidates c CROSS JOIN run.operators o
+FROM run.operators o CROSS JOIN run.candidates c
 WHERE o.arity > 0
 UNION ALL SELECT operator, operator_weight, NULL, 1, 1 FROM run.operators WHERE arity = 0
 UNION ALL SELECT * FROM run.repairs

@@ -233,7 +233,7 @@ fn evolve(cursor: &mut Cursor<'_>) -> Result<Statement, Fault> {
                 return Err(Fault::new("WITH POLICY is given twice", at));
             }
         } else if cursor.take_words(&["with"]) {
-            if !cursor.rest().first().is_some_and(|token| token.token == Token::LParen) {
+            if cursor.rest().first().is_none_or(|token| token.token != Token::LParen) {
                 return Err(cursor.expected("POLICY or '(' after WITH"));
             }
             if options

@@ -9,7 +9,7 @@
 //! matter, and two runs with the same seed draw the same although their ids differ.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rand_chacha::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
@@ -261,20 +261,21 @@ fn key(row: &PolicyRow) -> Key<'_> {
 /// Parents of an operator: rows that name the same parents count once, with their summed weight.
 type Pool<'a> = BTreeMap<Key<'a>, f64>;
 
-/// Leave out the crossovers of a priority that cannot get two different parents.
+/// Leave out the crossovers that leave their second parent open where their priority offers no other parent.
 fn usable_rows(rows: &[PolicyRow]) -> Vec<&PolicyRow> {
-    rows.iter()
-        .filter(|row| {
-            row.operator != Operator::Crossover
-                || row.parent2_id.is_some()
-                || rows.iter().any(|other| {
-                    other.operator == Operator::Crossover
-                        && other.parent2_id.is_none()
-                        && other.priority == row.priority
-                        && other.parent_id != row.parent_id
-                })
-        })
-        .collect()
+    let is_open = |row: &&PolicyRow| row.operator == Operator::Crossover && row.parent2_id.is_none();
+    // By priority: the first open parent, and whether there is another one.
+    let mut parents: HashMap<u64, (&Option<String>, bool)> = HashMap::new();
+    for row in rows.iter().filter(is_open) {
+        let (first, has_other) = parents.entry(row.priority.to_bits()).or_insert((&row.parent_id, false));
+        *has_other |= row.parent_id != **first;
+    }
+    let has_partner = |row: &&PolicyRow| {
+        parents
+            .get(&row.priority.to_bits())
+            .is_some_and(|(_, has_other)| *has_other)
+    };
+    rows.iter().filter(|row| !is_open(row) || has_partner(row)).collect()
 }
 
 /// The weight of every operator: as given, else the sum of its rows' weights.

@@ -96,7 +96,8 @@ fn read_batch(batch: &RecordBatch, rows: &mut Vec<PolicyRow>) -> Result<(), Poli
         };
         let priority = match number(&priorities) {
             None => 0.0,
-            Some(Some(value)) if value.is_finite() => value,
+            // Adding 0 makes one zero of the two.
+            Some(Some(value)) if value.is_finite() => value + 0.0,
             Some(value) => return Err(rejected(format!("its priority is {}", shown(value)))),
         };
         check_parents(parsed, parent_id.as_deref(), parent2_id.as_deref()).map_err(rejected)?;

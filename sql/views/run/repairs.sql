@@ -6,7 +6,7 @@ SELECT 'debug'   AS operator,
        f.node_id AS parent_id,
        1.0       AS weight,
        3         AS priority
-FROM run.failures f CROSS JOIN run.settings s
+FROM run.settings s CROSS JOIN run.failures f
 WHERE f.is_debuggable AND f.depth < COALESCE(s.debug_depth, 10)
 ORDER BY f.step DESC
 LIMIT 1

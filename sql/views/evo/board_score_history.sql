@@ -1,4 +1,4 @@
--- One row a node in commit order, with the best score of its run and task so far.
+-- One row a node in commit order, with the best score of its run and task so far (board: score history).
 --
 -- is_incumbent: the node was better than everything before it. best_so_far is a signed score: higher is better.
 SELECT run_id,
