@@ -21,9 +21,10 @@ help: ## Show the targets
 quickstart: build ## Set up, build, and run a first search on an example task
 	$(CLADE) quickstart
 
+# With the tests: their dependencies change features of shared crates, and DataFusion is compiled once, not twice.
 build: ## Set up Python and the example tasks, build the binary
 	@scripts/setup.sh >/dev/null
-	$(CARGO) build --locked
+	$(CARGO) build --locked --workspace --bins --tests
 
 test: ## Run all tests
 	@scripts/setup.sh --tests >/dev/null

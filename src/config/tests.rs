@@ -97,19 +97,21 @@ fn layers_win_in_order() {
 
 #[test]
 fn texts_become_numbers_flags_and_sizes() {
-    let mut sources = Sources::default();
-    sources.environment = environment(&[
-        ("CLADE_SANDBOX_MEMORY", "8GiB"),
-        ("CLADE_SANDBOX_WARM", "true"),
-        ("CLADE_SEARCH_MAX_COST_USD", "2.5"),
-        ("CLADE_SEARCH_SETTINGS_DRAFTS", "1"),
-        ("CLADE_STORE_S3_REGION", "123"),
-        ("CLADE_SEARCH_MODE", "generation"),
-        ("CLADE_MODELS_QWEN_PROVIDER", "openai"),
-        ("CLADE_MODELS_QWEN_ENDPOINT", "http://localhost:1/v1"),
-        ("CLADE_MODELS_QWEN_MODEL", "q"),
-        ("CLADE_MODELS_QWEN_USD_PER_MILLION_PROMPT_TOKENS", "1"),
-    ]);
+    let sources = Sources {
+        environment: environment(&[
+            ("CLADE_SANDBOX_MEMORY", "8GiB"),
+            ("CLADE_SANDBOX_WARM", "true"),
+            ("CLADE_SEARCH_MAX_COST_USD", "2.5"),
+            ("CLADE_SEARCH_SETTINGS_DRAFTS", "1"),
+            ("CLADE_STORE_S3_REGION", "123"),
+            ("CLADE_SEARCH_MODE", "generation"),
+            ("CLADE_MODELS_QWEN_PROVIDER", "openai"),
+            ("CLADE_MODELS_QWEN_ENDPOINT", "http://localhost:1/v1"),
+            ("CLADE_MODELS_QWEN_MODEL", "q"),
+            ("CLADE_MODELS_QWEN_USD_PER_MILLION_PROMPT_TOKENS", "1"),
+        ]),
+        ..Sources::default()
+    };
     let config = sources.load().unwrap().config;
     assert_eq!(config.sandbox.memory, ByteSize(8 << 30));
     assert!(config.sandbox.warm);
@@ -146,8 +148,10 @@ fn unknown_keys_name_key_and_origin() {
         let (folder, sources) = with_file(text);
         assert_eq!(message(&sources, Some(&folder)), expected);
     }
-    let mut sources = Sources::default();
-    sources.overrides = vec![Override::parse("search.stepz=3", "--set").unwrap()];
+    let sources = Sources {
+        overrides: vec![Override::parse("search.stepz=3", "--set").unwrap()],
+        ..Sources::default()
+    };
     assert_eq!(
         message(&sources, None),
         "unknown key 'search.stepz' in command line (--set); did you mean 'search.steps'?"
@@ -156,8 +160,10 @@ fn unknown_keys_name_key_and_origin() {
 
 #[test]
 fn unknown_variables_are_refused_unless_the_configuration_names_them() {
-    let mut sources = Sources::default();
-    sources.environment = environment(&[("CLADE_SEARCH_STEPZ", "1")]);
+    let sources = Sources {
+        environment: environment(&[("CLADE_SEARCH_STEPZ", "1")]),
+        ..Sources::default()
+    };
     assert_eq!(
         message(&sources, None),
         "unknown variable CLADE_SEARCH_STEPZ in the environment; did you mean 'CLADE_SEARCH_STEPS'?"

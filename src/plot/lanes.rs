@@ -23,7 +23,7 @@ impl Lanes {
         let mut taken = Taken::default();
         // Signed lanes around the first root, so that branches spread to both sides.
         let mut lanes: Vec<i64> = Vec::with_capacity(history.nodes.len());
-        for index in 0..history.nodes.len() {
+        for (index, end) in ends.iter().copied().enumerate() {
             let parent = history.parents[index];
             let inherited = parent
                 .filter(|parent| last_child[*parent] == Some(index))
@@ -31,10 +31,10 @@ impl Lanes {
             let lane = inherited.unwrap_or_else(|| {
                 let from = parent.map_or(0, |parent| lanes[parent]);
                 let start = history.nodes[index].step;
-                taken.nearest_free(from, start, ends[index])
+                taken.nearest_free(from, start, end)
             });
             if inherited.is_none() {
-                taken.take(lane, history.nodes[index].step, ends[index]);
+                taken.take(lane, history.nodes[index].step, end);
             }
             lanes.push(lane);
         }

@@ -118,10 +118,7 @@ impl Conductor {
 
     async fn search(&mut self) -> Result<StopReason> {
         let statement = self.run.statement_id.clone();
-        self.services
-            .store
-            .control(|tx| lease::free_attempts_of_the_dead(tx))
-            .await?;
+        self.services.store.control(lease::free_attempts_of_the_dead).await?;
         let mut ready: VecDeque<Attempt> = self
             .services
             .store

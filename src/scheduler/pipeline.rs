@@ -170,7 +170,7 @@ impl Pipeline {
         started_at: i64,
         cancel: &CancellationToken,
     ) -> Result<Finished> {
-        let program = facts::Program::of_reply(&generated.text());
+        let program = facts::Program::of_reply(generated.text());
         let generation = attempt.generation;
         let duplicate = program.code_hash.as_deref().and_then(|hash| {
             let index = self.index.lock();

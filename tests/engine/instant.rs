@@ -103,7 +103,7 @@ impl Executor for Instant {
     async fn run(&self, job: JobSpec, cancel: &CancellationToken) -> Result<JobOutcome, SandboxError> {
         let run = self.runs.fetch_add(1, Ordering::SeqCst);
         if self.shuffle {
-            let pause = Duration::from_millis(if run % 3 == 0 { 8 } else { 1 });
+            let pause = Duration::from_millis(if run.is_multiple_of(3) { 8 } else { 1 });
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = cancel.cancelled() => return Err(SandboxError::Cancelled),

@@ -146,10 +146,11 @@ impl TabularGenome {
                 continue;
             }
             let poisson = member.params.get("loss") == Some(&Scalar::Text("poisson".to_owned()));
-            if poisson && (!has_target.is_identity() || !counts(profile) || self.forecast.is_some()) {
-                if let Some(loss) = member.params.get_mut("loss") {
-                    *loss = Scalar::Text("squared_error".to_owned());
-                }
+            if poisson
+                && (!has_target.is_identity() || !counts(profile) || self.forecast.is_some())
+                && let Some(loss) = member.params.get_mut("loss")
+            {
+                *loss = Scalar::Text("squared_error".to_owned());
             }
             let taken = members
                 .iter()
