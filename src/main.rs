@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Before anything else: the sandbox helper must have one thread.
+    // The sandbox starts this program again as its helper, which must stay single-threaded and open nothing else.
     if clade::sandbox::is_helper() {
         return clade::sandbox::helper_main();
     }
-    ExitCode::SUCCESS
+    clade::cli::main()
 }

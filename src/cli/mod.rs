@@ -1,1 +1,53 @@
-//! The command line: arguments, the SQL shell, output formats.
+//! The command line: arguments, commands, the SQL shell, output formats.
+
+mod args;
+mod client;
+mod commands;
+mod conduct;
+mod context;
+mod error;
+mod interrupt;
+mod logging;
+mod printer;
+mod progress;
+mod shell;
+mod sql_text;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+pub use args::Cli;
+pub use error::CliError;
+
+use context::Context;
+use terminal::{Look, note};
+
+/// Reads the arguments, runs the command, says what went wrong, and gives the exit code: 0 done, 1 failed, 2 usage.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let color = cli.global.color;
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            let terminal = terminal::Terminal::stderr(color);
+            note(format!("{} {error}", terminal.paint(Look::Red, "error:")));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), CliError> {
+    let context = Context::new(&cli.global)?;
+    logging::start(&context.loaded.config.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::Failed(format!("cannot start threads: {error}")))?;
+    let result = runtime.block_on(commands::run(cli.command, context));
+    // A thread that waits for the terminal must not hold up the end.
+    runtime.shutdown_background();
+    result
+}

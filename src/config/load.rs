@@ -18,7 +18,7 @@ pub const DEFAULTS: &str = include_str!("../../configs/default.toml");
 const LOCAL_FILE: &str = "clade.toml";
 
 /// Name of the embedded defaults as an origin.
-pub(super) const DEFAULT_ORIGIN: &str = "default";
+pub const DEFAULT_ORIGIN: &str = "default";
 
 /// One value of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]

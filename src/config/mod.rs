@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use entries::Entry;
 pub use error::ConfigError;
-pub use load::{DEFAULTS, Loaded, Override, Sources};
+pub use load::{DEFAULT_ORIGIN, DEFAULTS, Loaded, Override, Sources};
 pub use log::LogConfig;
 pub use model::{ModelConfig, Provider};
 pub use python::PythonConfig;

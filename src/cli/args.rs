@@ -1,0 +1,115 @@
+//! The arguments: what is common to all commands, and which command.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use super::commands::{
+    config::ConfigArgs, diff::DiffArgs, doctor::DoctorArgs, evolve::EvolveArgs, exec::ExecArgs, export::ExportArgs,
+    grade::GradeArgs, init::InitArgs, plot::PlotArgs, policy::PolicyArgs, quickstart::QuickstartArgs, runs::RunsArgs,
+    show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
+};
+use super::printer::Format;
+use super::terminal::ColorChoice;
+use crate::config::{ConfigError, Override, Sources};
+
+/// An embedded analytical database for the evolution of machine-learning programs.
+///
+/// Search history is tables, selection policies are views, and `SELECT … EXPAND WITH improve` turns rows into programs
+/// that are run and scored. Start with `clade quickstart`.
+#[derive(Debug, Parser)]
+#[command(name = "clade", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// Common to all commands.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Common to all commands.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Common options")]
+pub struct GlobalArgs {
+    /// Folder of the store [default: clade-store, or CLADE_STORE].
+    #[arg(long, global = true, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// Configuration file [default: ./clade.toml when there is one, or CLADE_CONFIG].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Set a key of the configuration, such as search.steps=16; may be repeated.
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+    /// Colours.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub color: ColorChoice,
+    /// What to log to standard error: error, warn, info, debug, trace or a filter [default: warn].
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub log: Option<String>,
+}
+
+/// Format of results.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct FormatArgs {
+    /// How results are written.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a store.
+    Init(InitArgs),
+    /// Make an example store, search on an example task and show what came out.
+    Quickstart(QuickstartArgs),
+    /// Run SQL, or open the SQL shell.
+    Sql(SqlArgs),
+    /// Import, list and show tasks.
+    Task(TaskArgs),
+    /// List, show, make and try selection policies.
+    Policy(PolicyArgs),
+    /// Search for better programs on a task.
+    Evolve(EvolveArgs),
+    /// Run one program as a candidate and print its job.
+    Exec(ExecArgs),
+    /// List, cancel and resume runs.
+    Runs(RunsArgs),
+    /// Follow a run while it works.
+    Watch(WatchArgs),
+    /// Draw a run: scores over steps and the lineage of its programs.
+    Plot(PlotArgs),
+    /// Show a program with its facts, code, logs and children.
+    Show(ShowArgs),
+    /// Compare two programs.
+    Diff(DiffArgs),
+    /// Write a table or the result of a query to a file.
+    Export(ExportArgs),
+    /// Grade a submission against the hidden answers.
+    Grade(GradeArgs),
+    /// Check this machine: Python, sandbox, store.
+    Doctor(DoctorArgs),
+    /// Print the configuration with the origin of every value.
+    Config(ConfigArgs),
+}
+
+impl GlobalArgs {
+    /// What the configuration is read from.
+    pub fn sources(&self) -> Result<Sources, ConfigError> {
+        let mut sources = Sources { file: self.config.clone(), ..Sources::from_process() };
+        for setting in &self.settings {
+            sources.overrides.push(Override::parse(setting, "--set")?);
+        }
+        let flags = [
+            ("store.path", "--store", self.store.as_ref().map(|path| path.to_string_lossy().into_owned())),
+            ("log.level", "--log", self.log.clone()),
+        ];
+        for (key, flag, value) in flags {
+            if let Some(value) = value {
+                sources.overrides.push(Override { key: key.to_owned(), value, flag: flag.to_owned() });
+            }
+        }
+        Ok(sources)
+    }
+}

@@ -1,0 +1,72 @@
+//! Programs and differences as text.
+
+use std::fmt::Write as _;
+
+use similar::{ChangeTag, TextDiff};
+
+use super::cell::one_line;
+use crate::cli::terminal::{Look, Terminal};
+
+/// Lines of context around a change.
+const CONTEXT: usize = 3;
+
+/// A text with line numbers.
+pub fn numbered(text: &str, terminal: Terminal) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let digits = lines.len().to_string().len();
+    let mut out = String::new();
+    for (number, line) in (1..).zip(lines) {
+        let number = terminal.paint(Look::Dim, format!("{number:>digits$} "));
+        let _ = writeln!(out, "{number} {}", plain_line(line));
+    }
+    out
+}
+
+/// Text broken at words, each line indented.
+pub fn wrapped(text: &str, indent: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(indent.len()).max(20);
+    let mut out = String::new();
+    for paragraph in text.lines() {
+        let mut line = String::new();
+        for word in paragraph.split_whitespace() {
+            if !line.is_empty() && super::cell::width(&line) + 1 + super::cell::width(word) > room {
+                let _ = writeln!(out, "{indent}{line}");
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(&one_line(word));
+        }
+        let _ = writeln!(out, "{}", format!("{indent}{line}").trim_end());
+    }
+    out
+}
+
+/// A unified difference of two texts with their names; empty when they are equal.
+pub fn unified_diff(old: (&str, &str), new: (&str, &str), terminal: Terminal) -> String {
+    let diff = TextDiff::from_lines(old.1, new.1);
+    let mut out = String::new();
+    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+        if out.is_empty() {
+            let _ = writeln!(out, "{}", terminal.paint(Look::Bold, format!("--- {}", old.0)));
+            let _ = writeln!(out, "{}", terminal.paint(Look::Bold, format!("+++ {}", new.0)));
+        }
+        let _ = writeln!(out, "{}", terminal.paint(Look::Cyan, hunk.header()));
+        for change in hunk.iter_changes() {
+            let line = plain_line(change.value().trim_end_matches(['\n', '\r']));
+            let line = match change.tag() {
+                ChangeTag::Delete => terminal.paint(Look::Red, format!("-{line}")),
+                ChangeTag::Insert => terminal.paint(Look::Green, format!("+{line}")),
+                ChangeTag::Equal => format!(" {line}"),
+            };
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    out
+}
+
+/// A line of a program or a log without anything that a terminal would obey.
+pub fn plain_line(line: &str) -> String {
+    line.split('\t').map(one_line).collect::<Vec<_>>().join("\t")
+}

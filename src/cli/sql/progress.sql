@@ -1,0 +1,26 @@
+-- How far a run is. A run that says running but that nobody conducts was interrupted.
+SELECT r.run_id, r.task_id, r.policy, r.model, r.stop_reason, r.steps_limit,
+       CASE WHEN r.status = 'running' AND l.owner IS NULL THEN 'interrupted' ELSE r.status END AS status,
+       coalesce(n.steps, 0) AS steps, coalesce(n.failed, 0) AS failed,
+       n.best_score, n.best_step, n.last_operator, n.last_status, n.tokens, n.cost_usd,
+       t.metric,
+       (arrow_cast(arrow_cast(coalesce(r.finished_at, now()), 'Timestamp(Microsecond, Some("UTC"))'), 'Int64')
+        - arrow_cast(coalesce(r.started_at, r.created_at), 'Int64')) / 1e6 AS seconds
+FROM evo.runs r
+LEFT JOIN gym.tasks t ON t.task_id = r.task_id
+LEFT JOIN sandbox.leases l ON l.kind = 'run' AND l.id = r.run_id AND l.is_live
+LEFT JOIN (
+    SELECT run_id,
+           count(*) AS steps,
+           count(*) FILTER (WHERE is_buggy) AS failed,
+           first_value(score ORDER BY signed_score DESC NULLS LAST, step) FILTER (WHERE signed_score IS NOT NULL) AS best_score,
+           first_value(step ORDER BY signed_score DESC NULLS LAST, step) FILTER (WHERE signed_score IS NOT NULL) AS best_step,
+           last_value(operator ORDER BY step) AS last_operator,
+           last_value(status ORDER BY step) AS last_status,
+           sum(tokens_prompt + tokens_completion) AS tokens,
+           sum(cost_usd) AS cost_usd
+    FROM evo.nodes
+    WHERE run_id = $run
+    GROUP BY run_id
+) n ON n.run_id = r.run_id
+WHERE r.run_id = $run

@@ -1,0 +1,11 @@
+//! The command line: every test runs the real program.
+
+mod config;
+mod evolve;
+mod fixture;
+mod help;
+mod history;
+mod shell;
+mod sql;
+mod terminal;
+mod usage;
