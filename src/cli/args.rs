@@ -41,8 +41,8 @@ pub struct GlobalArgs {
     /// Set a key of the configuration, such as search.steps=16; may be repeated.
     #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
-    /// Colours.
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    /// Colours: auto, always or never.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", hide_possible_values = true)]
     pub color: ColorChoice,
     /// What to log to standard error: error, warn, info, debug, trace or a filter [default: warn].
     #[arg(long, global = true, value_name = "LEVEL")]
@@ -52,8 +52,8 @@ pub struct GlobalArgs {
 /// Format of results.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct FormatArgs {
-    /// How results are written.
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    /// How results are written: table, json (one array of row objects), csv or arrow (IPC stream).
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT", hide_possible_values = true)]
     pub format: Format,
 }
 
@@ -71,6 +71,9 @@ pub enum Command {
     /// List, show, make and try selection policies.
     Policy(PolicyArgs),
     /// Search for better programs on a task.
+    ///
+    /// What is left out has the default of the configuration; `clade config search` shows it. Ctrl-C finishes the
+    /// programs in flight and ends; a second one ends at once. `clade runs resume` goes on.
     Evolve(EvolveArgs),
     /// Run one program as a candidate and print its job.
     Exec(ExecArgs),

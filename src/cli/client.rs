@@ -1,6 +1,7 @@
 //! A session with what commands need: rows of a query, and ids by their first characters.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::context::Context;
 use super::error::CliError;
@@ -56,9 +57,10 @@ impl Client {
     pub async fn run(&self, sql: &str, printer: &mut Printer) -> Result<usize, CliError> {
         let mut rows = 0;
         for statement in dialect::parse(sql).map_err(crate::engine::EngineError::from)? {
+            let started = Instant::now();
             let work = async {
                 let output = self.session.execute_statement(statement).await?;
-                printer.print(output).await
+                printer.print_since(output, started).await
             };
             rows += interrupt::guard(&self.engine, work).await??;
         }

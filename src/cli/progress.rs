@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::client::Client;
 use super::error::CliError;
+use super::printer::dollars;
 use super::sql_text::literal;
 use super::terminal::{Look, Terminal, note};
 
@@ -107,7 +108,7 @@ impl RunProgress {
             let _ = write!(line, "  tokens {tokens}");
         }
         if let Some(cost) = self.cost_usd.filter(|cost| *cost > 0.0) {
-            let _ = write!(line, "  ${cost:.4}");
+            let _ = write!(line, "  {}", dollars(cost));
         }
         line
     }

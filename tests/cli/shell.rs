@@ -22,8 +22,15 @@ fn statements_span_lines_and_end_with_a_semicolon() {
     shell.expect("42");
     shell.expect("(1 row, ");
     shell.expect(PROMPT);
-    shell.type_text(".timing off\r.format json\rSELECT ';' AS s;\r");
+    for line in [".timing off", ".format json", "SELECT ';' AS s;"] {
+        shell.type_text(&format!("{line}\r"));
+        shell.expect(&line[line.len() - 2..]);
+        if line.starts_with('.') {
+            shell.expect(PROMPT);
+        }
+    }
     shell.expect("{\"s\":\";\"}");
+    shell.expect(PROMPT);
     shell.type_text(".quit\r");
     assert!(shell.wait().success());
 }

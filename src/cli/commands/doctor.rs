@@ -188,8 +188,9 @@ async fn store(context: &Context, checks: &mut Vec<Check>) {
             .iter()
             .filter(|(_, capability)| !capability.available)
             .map(|(layer, capability)| match &capability.advice {
-                Some(advice) => format!("{} ({advice})", layer.as_str()),
-                None => layer.as_str().to_owned(),
+                // Advice is for what the user works with.
+                Some(advice) if name == default => format!("{} ({advice})", layer.as_str()),
+                _ => layer.as_str().to_owned(),
             })
             .collect();
         let detail = match (missing.is_empty(), report.layers.is_empty()) {

@@ -11,6 +11,7 @@ use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::interrupt;
+use crate::cli::printer::log_end;
 use crate::cli::sql_text::literal;
 use crate::cli::terminal::{Look, note};
 use crate::engine::EngineError;
@@ -97,7 +98,7 @@ pub async fn run(args: ExecArgs, context: &Context) -> Result<(), CliError> {
         for (name, log) in [("standard output", &job.stdout), ("standard error", &job.stderr)] {
             if log.bytes > 0 {
                 note(context.stderr.paint(Look::Bold, format!("end of {name}:")));
-                note(log.tail.lines().map(crate::cli::printer::plain_line).collect::<Vec<_>>().join("\n"));
+                note(log_end(&log.head, &log.tail, log.bytes).text);
             }
         }
     }

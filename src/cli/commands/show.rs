@@ -6,7 +6,7 @@ use crate::cli::args::FormatArgs;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::printer::{Format, Printer, numbered, plain_line, wrapped};
+use crate::cli::printer::{Format, Printer, dollars, log_end, numbered, wrapped};
 use crate::cli::sql_text::literal;
 use crate::cli::terminal::{Look, Terminal};
 use crate::session::{ResultRow, ResultRows};
@@ -58,7 +58,7 @@ pub async fn run(args: ShowArgs, context: &Context) -> Result<(), CliError> {
     }
     if let Some(job) = node.optional_text("job_id")? {
         let sql = format!(
-            "SELECT stdout_tail, stdout_bytes, stderr_tail, stderr_bytes FROM sandbox.jobs WHERE job_id = {}",
+            "SELECT stdout_head, stdout_tail, stdout_bytes, stderr_head, stderr_tail, stderr_bytes FROM sandbox.jobs WHERE job_id = {}",
             literal(&job)
         );
         logs(&client.rows(&sql).await?, &mut printer)?;
@@ -130,7 +130,7 @@ fn spent(node: &ResultRow<'_>) -> Result<Option<String>, CliError> {
         parts.push(format!("{prompt} + {completion} tokens"));
     }
     if let Some(cost) = node.optional_float("cost_usd")? {
-        parts.push(format!("${cost:.4}"));
+        parts.push(dollars(cost));
     }
     for (column, place) in [("model_seconds", "the model"), ("sandbox_seconds", "the sandbox")] {
         if let Some(seconds) = node.optional_float(column)? {
@@ -143,19 +143,16 @@ fn spent(node: &ResultRow<'_>) -> Result<Option<String>, CliError> {
 /// The ends of both logs.
 fn logs(rows: &ResultRows, printer: &mut Printer) -> Result<(), CliError> {
     let Some(job) = rows.first() else { return Ok(()) };
-    for (title, tail, bytes) in [
-        ("Standard output", "stdout_tail", "stdout_bytes"),
-        ("Standard error", "stderr_tail", "stderr_bytes"),
-    ] {
-        let (tail, bytes) = (job.text(tail)?, job.int(bytes)?);
+    for (title, stream) in [("Standard output", "stdout"), ("Standard error", "stderr")] {
+        let bytes = u64::try_from(job.int(&format!("{stream}_bytes"))?).unwrap_or(0);
         if bytes == 0 {
             continue;
         }
-        let shown = i64::try_from(tail.len()).unwrap_or(i64::MAX);
-        let part = if shown < bytes { format!("{title} (the end of {bytes} bytes)") } else { title.to_owned() };
-        section(printer, &part)?;
-        for line in tail.lines() {
-            printer.line(format!("  {}", plain_line(line)))?;
+        let end = log_end(&job.text(&format!("{stream}_head"))?, &job.text(&format!("{stream}_tail"))?, bytes);
+        let note = if end.is_whole { String::new() } else { format!(" (the end of {bytes} bytes)") };
+        section(printer, &format!("{title}{note}"))?;
+        for line in end.text.lines() {
+            printer.line(format!("  {line}"))?;
         }
     }
     Ok(())

@@ -98,20 +98,20 @@ async fn show(client: &Client, task: &str, printer: &mut Printer) -> Result<(), 
     let terminal = printer.terminal();
     let direction = if facts.bool("higher_is_better")? { "higher" } else { "lower" };
     printer.line(terminal.paint(Look::Bold, format!("{task}: {}", facts.text("title")?)))?;
-    let mut fact = |name: &str, value: String| printer.line(format!("  {:<12} {value}", format!("{name}:")));
-    fact("metric", format!("{} ({direction} is better)", facts.text("metric")?))?;
-    fact("kind", format!("{}, {}", facts.text("modality")?, facts.text("task_type")?))?;
+    let mut fact = |name: &str, value: String| printer.line(format!("  {name:<12} {value}"));
+    fact("metric:", format!("{} ({direction} is better)", facts.text("metric")?))?;
+    fact("kind:", format!("{}, {}", facts.text("modality")?, facts.text("task_type")?))?;
     let size = |name| Ok::<_, CliError>(facts.optional_int(name)?.map_or_else(|| "?".to_owned(), |n| n.to_string()));
-    fact("rows", format!("{} to train on, {} to predict", size("train_rows")?, size("test_rows")?))?;
-    fact("targets", facts.texts("target_columns")?.join(", "))?;
-    fact("validation", facts.text("validation")?)?;
+    fact("rows:", format!("{} to train on, {} to predict", size("train_rows")?, size("test_rows")?))?;
+    fact("targets:", facts.texts("target_columns")?.join(", "))?;
+    fact("validation:", facts.text("validation")?)?;
     if let Some(text) = facts.optional_text("validation_note")? {
         fact("", text)?;
     }
     if let Some(leak) = facts.optional_text("known_leak")? {
-        fact("leak", leak)?;
+        fact("leak:", leak)?;
     }
-    fact("imported", facts.text("source")?)?;
+    fact("imported:", facts.text("source")?)?;
     printer.line("")?;
     printer.text(&wrapped(&facts.text("description")?, "  ", terminal.width.unwrap_or(TEXT_WIDTH).min(TEXT_WIDTH)))?;
     let package = literal(&facts.text("package_hash")?);

@@ -21,7 +21,7 @@ use super::error::CliError;
 use super::terminal::{Look, Terminal, note};
 use crate::engine::QueryOutput;
 
-pub use text::{numbered, plain_line, unified_diff, wrapped};
+pub use text::{dollars, log_end, numbered, unified_diff, wrapped};
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -98,7 +98,11 @@ impl Printer {
 
     /// Writes the rows of a result as they come; returns their number.
     pub async fn print(&mut self, output: QueryOutput) -> Result<usize, CliError> {
-        let started = Instant::now();
+        self.print_since(output, Instant::now()).await
+    }
+
+    /// The same for a statement that was begun earlier; the time that is noted counts from there.
+    pub async fn print_since(&mut self, output: QueryOutput, started: Instant) -> Result<usize, CliError> {
         let QueryOutput { schema, mut stream } = output;
         if schema.fields().is_empty() {
             // A statement without a result may still have work to do.
@@ -134,6 +138,7 @@ impl Printer {
     /// Writes a line of text.
     pub fn line(&mut self, text: impl std::fmt::Display) -> Result<(), CliError> {
         writeln!(self.out, "{text}")?;
+        self.out.flush()?;
         Ok(())
     }
 

@@ -10,6 +10,32 @@ use crate::cli::terminal::{Look, Terminal};
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
 
+/// Lines of a log that are shown.
+const LOG_LINES: usize = 40;
+
+/// US dollars, to a hundredth of a cent.
+pub fn dollars(amount: f64) -> String {
+    if amount == 0.0 { "$0".to_owned() } else { format!("${amount:.4}") }
+}
+
+/// The end of a program's log.
+pub struct LogEnd {
+    /// The last lines.
+    pub text: String,
+    /// Whether that is the whole log.
+    pub is_whole: bool,
+}
+
+/// The last lines of a log that is kept as its head and its tail. The tail goes on where the head ends, with a gap
+/// when the log was long.
+pub fn log_end(head: &str, tail: &str, bytes: u64) -> LogEnd {
+    let has_gap = ((head.len() + tail.len()) as u64) < bytes;
+    let text = if has_gap { tail.to_owned() } else { format!("{head}{tail}") };
+    let lines: Vec<String> = text.lines().map(plain_line).collect();
+    let cut = lines.len().saturating_sub(LOG_LINES);
+    LogEnd { text: lines[cut..].join("\n"), is_whole: cut == 0 && !has_gap }
+}
+
 /// A text with line numbers.
 pub fn numbered(text: &str, terminal: Terminal) -> String {
     let lines: Vec<&str> = text.lines().collect();
@@ -67,6 +93,6 @@ pub fn unified_diff(old: (&str, &str), new: (&str, &str), terminal: Terminal) ->
 }
 
 /// A line of a program or a log without anything that a terminal would obey.
-pub fn plain_line(line: &str) -> String {
+fn plain_line(line: &str) -> String {
     line.split('\t').map(one_line).collect::<Vec<_>>().join("\t")
 }

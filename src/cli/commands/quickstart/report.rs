@@ -6,7 +6,7 @@ use super::{fact, heading, picture};
 use crate::cli::client::Client;
 use crate::cli::commands::plot;
 use crate::cli::error::CliError;
-use crate::cli::printer::{Printer, numbered};
+use crate::cli::printer::{Printer, dollars, numbered};
 use crate::cli::sql_text::literal;
 use crate::cli::terminal::Look;
 use crate::session::ResultRow;
@@ -98,7 +98,7 @@ fn numbers(summary: &ResultRow<'_>, printer: &mut Printer) -> Result<(), CliErro
         None => "tokens unknown".to_owned(),
     };
     let cost = match summary.optional_float("cost_usd")? {
-        Some(cost) => format!("${cost:.2}"),
+        Some(cost) => dollars(cost),
         None => "cost unknown".to_owned(),
     };
     let spent = format!("{:.1} s, of which programs ran {:.1} s in the sandbox; {tokens}, {cost}", seconds("seconds")?, seconds("sandbox_seconds")?);
