@@ -18,7 +18,13 @@ use crate::config::{ConfigError, Override, Sources};
 /// Search history is tables, selection policies are views, and `SELECT … EXPAND WITH improve` turns rows into programs
 /// that are run and scored. Start with `clade quickstart`.
 #[derive(Debug, Parser)]
-#[command(name = "clade", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    name = "clade",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 pub struct Cli {
     /// Common to all commands.
     #[command(flatten)]
@@ -42,7 +48,14 @@ pub struct GlobalArgs {
     #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
     /// Colours: auto, always or never.
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", hide_possible_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        hide_possible_values = true
+    )]
     pub color: ColorChoice,
     /// What to log to standard error: error, warn, info, debug, trace or a filter [default: warn].
     #[arg(long, global = true, value_name = "LEVEL")]
@@ -53,7 +66,13 @@ pub struct GlobalArgs {
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct FormatArgs {
     /// How results are written: table, json (one array of row objects), csv or arrow (IPC stream).
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT",
+        hide_possible_values = true
+    )]
     pub format: Format,
 }
 
@@ -100,17 +119,28 @@ pub enum Command {
 impl GlobalArgs {
     /// What the configuration is read from.
     pub fn sources(&self) -> Result<Sources, ConfigError> {
-        let mut sources = Sources { file: self.config.clone(), ..Sources::from_process() };
+        let mut sources = Sources {
+            file: self.config.clone(),
+            ..Sources::from_process()
+        };
         for setting in &self.settings {
             sources.overrides.push(Override::parse(setting, "--set")?);
         }
         let flags = [
-            ("store.path", "--store", self.store.as_ref().map(|path| path.to_string_lossy().into_owned())),
+            (
+                "store.path",
+                "--store",
+                self.store.as_ref().map(|path| path.to_string_lossy().into_owned()),
+            ),
             ("log.level", "--log", self.log.clone()),
         ];
         for (key, flag, value) in flags {
             if let Some(value) = value {
-                sources.overrides.push(Override { key: key.to_owned(), value, flag: flag.to_owned() });
+                sources.overrides.push(Override {
+                    key: key.to_owned(),
+                    value,
+                    flag: flag.to_owned(),
+                });
             }
         }
         Ok(sources)

@@ -34,7 +34,15 @@ impl Client {
 
     /// Opens the configured store for reading only.
     pub async fn reader(context: &Context) -> Result<Self, CliError> {
-        Self::open(context, OpenMode::ReadOnly, &SessionOptions { read_only: true, run: None }).await
+        Self::open(
+            context,
+            OpenMode::ReadOnly,
+            &SessionOptions {
+                read_only: true,
+                run: None,
+            },
+        )
+        .await
     }
 
     /// Opens the configured store for reading and writing.
@@ -44,7 +52,10 @@ impl Client {
 
     /// The same engine with a session that shows a run.
     pub fn with_run(self, run: String, read_only: bool) -> Self {
-        let session = self.engine.session(&SessionOptions { read_only, run: Some(run) });
+        let session = self.engine.session(&SessionOptions {
+            read_only,
+            run: Some(run),
+        });
         Self { session, ..self }
     }
 
@@ -70,7 +81,9 @@ impl Client {
     /// The result of one statement.
     pub async fn output(&self, sql: &str) -> Result<QueryOutput, CliError> {
         let mut outputs = self.session.execute(sql).await?;
-        outputs.pop().ok_or_else(|| CliError::Failed("there is no statement in the text".to_owned()))
+        outputs
+            .pop()
+            .ok_or_else(|| CliError::Failed("there is no statement in the text".to_owned()))
     }
 
     /// All rows of one statement.
@@ -99,7 +112,11 @@ impl Client {
         let condition = if prefix == NEWEST {
             "TRUE ORDER BY created_at DESC LIMIT 1".to_owned()
         } else {
-            format!("starts_with(run_id, {}) ORDER BY run_id LIMIT {}", literal(prefix), LISTED + 1)
+            format!(
+                "starts_with(run_id, {}) ORDER BY run_id LIMIT {}",
+                literal(prefix),
+                LISTED + 1
+            )
         };
         let sql = format!("SELECT run_id AS id, concat(task_id, ', ', status) AS what FROM evo.runs WHERE {condition}");
         self.unique("run", prefix, &sql).await
@@ -113,7 +130,9 @@ impl Client {
             .collect::<datafusion::error::Result<Vec<_>>>()?;
         match found.as_slice() {
             [] if prefix == NEWEST => Err(CliError::Failed(format!("there is no {kind} yet"))),
-            [] => Err(CliError::Failed(format!("no {kind} has an id that begins with '{prefix}'"))),
+            [] => Err(CliError::Failed(format!(
+                "no {kind} has an id that begins with '{prefix}'"
+            ))),
             [(id, _)] => Ok(id.clone()),
             several => {
                 if let Some((id, _)) = several.iter().find(|(id, _)| id == prefix) {

@@ -66,7 +66,9 @@ async fn finish(
 /// A failed run is a failed command; one that was stopped or ran out of budget is not.
 fn check(ended: Option<RunProgress>) -> Result<(), CliError> {
     match ended {
-        Some(progress) if progress.status == "failed" => Err(CliError::Failed(format!("run {} failed", progress.run_id))),
+        Some(progress) if progress.status == "failed" => {
+            Err(CliError::Failed(format!("run {} failed", progress.run_id)))
+        }
         _ => Ok(()),
     }
 }

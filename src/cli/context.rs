@@ -36,13 +36,18 @@ impl Context {
     pub fn with(&self, overrides: impl IntoIterator<Item = Override>) -> Result<Self, CliError> {
         let mut sources = self.global.sources()?;
         sources.overrides.extend(overrides);
-        Ok(Self { loaded: sources.load()?, ..self.clone() })
+        Ok(Self {
+            loaded: sources.load()?,
+            ..self.clone()
+        })
     }
 
     /// Whether the user named a store: on the command line, in the environment or in a file.
     pub fn names_store(&self) -> bool {
         let key = ["store".to_owned(), "path".to_owned()];
-        self.loaded.origin(&key).is_some_and(|origin| origin != crate::config::DEFAULT_ORIGIN)
+        self.loaded
+            .origin(&key)
+            .is_some_and(|origin| origin != crate::config::DEFAULT_ORIGIN)
     }
 
     /// A printer to standard output.

@@ -11,10 +11,17 @@ use crate::config::LogConfig;
 /// Starts logging as configured.
 pub fn start(config: &LogConfig) -> Result<(), CliError> {
     let filter = EnvFilter::try_new(&config.level).map_err(|error| {
-        CliError::Usage(format!("log.level '{}': {error}; write a level such as info or warn,clade=debug", config.level))
+        CliError::Usage(format!(
+            "log.level '{}': {error}; write a level such as info or warn,clade=debug",
+            config.level
+        ))
     })?;
     let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
     // A second start in one process (a test) keeps the first.
-    let _ = if config.json { builder.json().try_init() } else { builder.with_ansi(false).without_time().try_init() };
+    let _ = if config.json {
+        builder.json().try_init()
+    } else {
+        builder.with_ansi(false).without_time().try_init()
+    };
     Ok(())
 }

@@ -96,7 +96,11 @@ impl RunProgress {
         let mut line = format!("step {}/{}", self.steps, self.steps_limit);
         let _ = match (self.best_score, self.best_step) {
             (Some(score), Some(step)) => {
-                write!(line, "  best {} {score:.5} (step {step})", self.metric.as_deref().unwrap_or("score"))
+                write!(
+                    line,
+                    "  best {} {score:.5} (step {step})",
+                    self.metric.as_deref().unwrap_or("score")
+                )
             }
             _ => write!(line, "  no score yet"),
         };
@@ -115,7 +119,10 @@ impl RunProgress {
 
     /// What the run is.
     pub fn title(&self) -> String {
-        format!("run {}: {} with {} and {}", self.run_id, self.task_id, self.policy, self.model)
+        format!(
+            "run {}: {} with {} and {}",
+            self.run_id, self.task_id, self.policy, self.model
+        )
     }
 
     /// How the run ended.
@@ -141,7 +148,11 @@ pub struct ProgressView {
 impl ProgressView {
     /// A bar on a terminal, plain lines elsewhere.
     pub fn new(terminal: Terminal) -> Self {
-        Self { terminal, bar: None, shown: None }
+        Self {
+            terminal,
+            bar: None,
+            shown: None,
+        }
     }
 
     /// Shows how far the run is.
@@ -167,7 +178,11 @@ impl ProgressView {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
-        let look = if progress.status == "finished" { Look::Green } else { Look::Yellow };
+        let look = if progress.status == "finished" {
+            Look::Green
+        } else {
+            Look::Yellow
+        };
         note(self.terminal.paint(look, progress.ending()));
     }
 

@@ -48,7 +48,10 @@ const USUAL_WIDTH: usize = 80;
 
 impl Terminal {
     /// A pipe or a file: no colours, any width.
-    pub const PLAIN: Self = Self { width: None, color: false };
+    pub const PLAIN: Self = Self {
+        width: None,
+        color: false,
+    };
 
     /// Standard output.
     pub fn stdout(choice: ColorChoice) -> Self {
@@ -78,7 +81,11 @@ impl Terminal {
 
     /// The text in a look.
     pub fn paint(&self, look: Look, text: impl fmt::Display) -> String {
-        if self.color { format!("{}{text}\x1b[0m", look.code()) } else { text.to_string() }
+        if self.color {
+            format!("{}{text}\x1b[0m", look.code())
+        } else {
+            text.to_string()
+        }
     }
 }
 
@@ -97,10 +104,19 @@ impl Look {
 
 /// Columns of the terminal behind a descriptor.
 fn columns(descriptor: libc::c_int) -> usize {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    let mut size = libc::winsize {
+        ws_row: 0,
+        ws_col: 0,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
     // SAFETY: TIOCGWINSZ writes one winsize, which `size` is; an error leaves it as it was.
     let answer = unsafe { libc::ioctl(descriptor, libc::TIOCGWINSZ, &raw mut size) };
-    if answer == 0 && size.ws_col > 0 { usize::from(size.ws_col) } else { USUAL_WIDTH }
+    if answer == 0 && size.ws_col > 0 {
+        usize::from(size.ws_col)
+    } else {
+        USUAL_WIDTH
+    }
 }
 
 /// Writes a note to standard error; a closed one is no fault of ours.

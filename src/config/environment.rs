@@ -6,8 +6,11 @@ use super::load::{Setting, nearest};
 /// Prefix of all variables.
 const PREFIX: &str = "CLADE_";
 
-/// Prefix of variables that belong to a test harness and set nothing.
+/// Prefix of variables that belong to the tests and set nothing.
 const TEST_PREFIX: &str = "CLADE_TEST_";
+
+/// Variables of the Makefile and of what runs inside a sandbox; they set nothing either.
+const OTHERS: [&str; 3] = ["CLADE_PYTHON_ENV", "CLADE_SKIP_VECTORS", "CLADE_SEED"];
 
 /// Variable that names the configuration file.
 pub(super) const FILE_VARIABLE: &str = "CLADE_CONFIG";
@@ -32,6 +35,7 @@ pub(super) fn settings(
     for (variable, value) in environment {
         if !variable.starts_with(PREFIX)
             || variable.starts_with(TEST_PREFIX)
+            || OTHERS.contains(&variable.as_str())
             || variable == FILE_VARIABLE
             || exempt.contains(variable)
         {

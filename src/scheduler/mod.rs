@@ -37,6 +37,7 @@ pub use conductor::{RunControl, StopReason};
 pub use error::{Result, SchedulerError};
 pub use estimate::Estimate;
 pub use expand::{ExpandPlan, Expansion};
+pub use finish::leaderboard;
 pub use ids::{attempt_id, derive_seed, draw_rng, fresh_id, node_id, sha256_hex};
 pub use lease::{LeaseRow, host_name, leases, this_process};
 pub use pipeline::Ending;

@@ -36,7 +36,10 @@ fn mistakes_name_key_and_origin() {
     let place = Place::new();
     place.write("clade.toml", "[search]\nstepz = 12\n");
     let error = place.scrub(&place.run(["runs"]).fails(2));
-    assert_eq!(error, "error: unknown key 'search.stepz' in FOLDER/clade.toml; did you mean 'search.steps'?\n");
+    assert_eq!(
+        error,
+        "error: unknown key 'search.stepz' in FOLDER/clade.toml; did you mean 'search.steps'?\n"
+    );
     std::fs::remove_file(place.path().join("clade.toml")).unwrap();
 
     let mut command = place.command(["runs"]);
@@ -46,7 +49,10 @@ fn mistakes_name_key_and_origin() {
         "error: 'search.steps' in environment variable CLADE_SEARCH_STEPS: invalid type: found string \"many\", expected u64\n"
     );
     let error = place.run(["runs", "--config", "nowhere.toml"]).fails(2);
-    assert!(error.starts_with("error: cannot read the configuration file nowhere.toml: "), "{error}");
+    assert!(
+        error.starts_with("error: cannot read the configuration file nowhere.toml: "),
+        "{error}"
+    );
     let error = place.run(["runs", "--log", "loud=="]).fails(2);
     assert!(error.contains("log.level 'loud=='"), "{error}");
 }

@@ -15,9 +15,16 @@ fn the_quickstart_tells_its_story() {
     let outcome = with_python(&place, ["quickstart", "--steps", "6", "--workers", "2"]);
     assert!(outcome.stderr.contains("finished: step 6/6"), "{}", outcome.stderr);
     let story = outcome.ok();
-    for part in
-        ["Clade quickstart", "diabetes-progression", "Best program", "gain", "spent", "grade", "Which operator earned the gain", "Next"]
-    {
+    for part in [
+        "Clade quickstart",
+        "diabetes-progression",
+        "Best program",
+        "gain",
+        "spent",
+        "grade",
+        "Which operator earned the gain",
+        "Next",
+    ] {
         assert!(story.contains(part), "{part} is not in\n{story}");
     }
     let svg = std::fs::read_to_string(place.path().join("clade-quickstart/run.svg")).unwrap();
@@ -27,9 +34,22 @@ fn the_quickstart_tells_its_story() {
     let store = ["--store", "clade-quickstart"];
     let evolved = with_python(
         &place,
-        ["evolve", "diabetes-progression", "--steps", "2", "--workers", "1", "--seed", "5", "--id", "r2", "--format", "json"]
-            .into_iter()
-            .chain(store),
+        [
+            "evolve",
+            "diabetes-progression",
+            "--steps",
+            "2",
+            "--workers",
+            "1",
+            "--seed",
+            "5",
+            "--id",
+            "r2",
+            "--format",
+            "json",
+        ]
+        .into_iter()
+        .chain(store),
     );
     let rows: serde_json::Value = serde_json::from_str(&evolved.ok()).unwrap();
     assert_eq!((&rows[0]["run_id"], &rows[0]["steps"]), (&"r2".into(), &2.into()));
@@ -41,7 +61,16 @@ fn the_quickstart_tells_its_story() {
     let submission = walk(std::path::Path::new(&sample), "sample_submission.csv");
     let graded = with_python(
         &place,
-        ["grade", &submission, "--task", "diabetes-progression", "--format", "json"].into_iter().chain(store),
+        [
+            "grade",
+            &submission,
+            "--task",
+            "diabetes-progression",
+            "--format",
+            "json",
+        ]
+        .into_iter()
+        .chain(store),
     );
     let rows: serde_json::Value = serde_json::from_str(&graded.ok()).unwrap();
     assert_eq!(rows[0]["valid"], true);
@@ -49,11 +78,16 @@ fn the_quickstart_tells_its_story() {
     place.write("fails.py", "print('hello')\nraise SystemExit(3)\n");
     let executed = with_python(
         &place,
-        ["exec", "fails.py", "--task", "diabetes-progression", "--format", "json"].into_iter().chain(store),
+        ["exec", "fails.py", "--task", "diabetes-progression", "--format", "json"]
+            .into_iter()
+            .chain(store),
     );
     assert!(executed.stderr.contains("hello"), "{}", executed.stderr);
     let rows: serde_json::Value = serde_json::from_str(&executed.ok()).unwrap();
-    assert_eq!((&rows[0]["status"], &rows[0]["exit_code"]), (&"code_execution_error".into(), &3.into()));
+    assert_eq!(
+        (&rows[0]["status"], &rows[0]["exit_code"]),
+        (&"code_execution_error".into(), &3.into())
+    );
 }
 
 /// The first file of a name in a folder that is not that of the validation split.

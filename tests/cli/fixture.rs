@@ -42,7 +42,9 @@ const START: i64 = 1_764_400_000_000_000;
 
 impl Place {
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// A place with a store.
@@ -55,8 +57,11 @@ impl Place {
     /// A place with a store that holds a recorded search: a draft, its improvement, a failure, a crossover.
     pub fn with_history() -> Self {
         let place = Self::with_store();
-        let store = Store::open(&place.path().join("clade-store"), StoreOptions::default()).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let store = Store::open(place.path().join("clade-store"), StoreOptions::default()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             store.commit(recorded()).await.unwrap();
         });
@@ -77,7 +82,11 @@ impl Place {
     /// The program in this folder with nothing of ours in the environment.
     pub fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_clade"));
-        command.args(arguments).current_dir(self.path()).env("HOME", self.path()).env("XDG_DATA_HOME", self.path().join("data"));
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env("HOME", self.path())
+            .env("XDG_DATA_HOME", self.path().join("data"));
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("CLADE_") || name == "NO_COLOR" || name == "COLUMNS" {
                 command.env_remove(name);
@@ -102,8 +111,12 @@ impl Place {
 
 /// Runs a command to its end with a text as its input.
 pub fn finish(command: &mut Command, input: &str) -> Outcome {
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     // A program that does not read its input is no fault.
     let _ = stdin.write_all(input.as_bytes());
@@ -129,8 +142,7 @@ struct Recorded {
 }
 
 const FIRST: &str = "import pandas as pd\nfrom sklearn.linear_model import Ridge\n\nmodel = Ridge()\nprint(model)\n";
-const SECOND: &str =
-    "import pandas as pd\nfrom sklearn.ensemble import RandomForestRegressor\n\nmodel = RandomForestRegressor()\nprint(model)\n";
+const SECOND: &str = "import pandas as pd\nfrom sklearn.ensemble import RandomForestRegressor\n\nmodel = RandomForestRegressor()\nprint(model)\n";
 
 fn programs() -> Vec<Recorded> {
     let node = |id, step, operator, parents, code, score, delta, status| Recorded {
@@ -145,9 +157,36 @@ fn programs() -> Vec<Recorded> {
     };
     vec![
         node("nabc01", 1, "draft", [None, None], FIRST, Some(2.5), None, "success"),
-        node("nabc02", 2, "improve", [Some("nabc01"), None], SECOND, Some(2.25), Some(0.25), "success"),
-        node("nabd03", 3, "improve", [Some("nabc02"), None], "print(1 / 0)\n", None, None, "code_execution_error"),
-        node("nxyz04", 4, "crossover", [Some("nabc02"), Some("nabc01")], FIRST, Some(2.75), Some(-0.5), "success"),
+        node(
+            "nabc02",
+            2,
+            "improve",
+            [Some("nabc01"), None],
+            SECOND,
+            Some(2.25),
+            Some(0.25),
+            "success",
+        ),
+        node(
+            "nabd03",
+            3,
+            "improve",
+            [Some("nabc02"), None],
+            "print(1 / 0)\n",
+            None,
+            None,
+            "code_execution_error",
+        ),
+        node(
+            "nxyz04",
+            4,
+            "crossover",
+            [Some("nabc02"), Some("nabc01")],
+            FIRST,
+            Some(2.75),
+            Some(-0.5),
+            "success",
+        ),
     ]
 }
 
@@ -160,7 +199,10 @@ fn recorded() -> Txn {
         .push([
             ("task_id", "abalone".into()),
             ("title", "Age of abalone".into()),
-            ("description", "Predict the age of each abalone from its measures.".into()),
+            (
+                "description",
+                "Predict the age of each abalone from its measures.".into(),
+            ),
             ("modality", "tabular".into()),
             ("task_type", "regression".into()),
             ("metric", "mean absolute error".into()),
@@ -204,8 +246,11 @@ fn recorded() -> Txn {
     ])
     .unwrap();
     txn.append("evo.runs", runs);
-    let (mut nodes, mut edges, mut jobs) =
-        (Rows::new("evo.nodes").unwrap(), Rows::new("evo.edges").unwrap(), Rows::new("sandbox.jobs").unwrap());
+    let (mut nodes, mut edges, mut jobs) = (
+        Rows::new("evo.nodes").unwrap(),
+        Rows::new("evo.edges").unwrap(),
+        Rows::new("sandbox.jobs").unwrap(),
+    );
     for program in programs() {
         let failed = program.score.is_none();
         let error = failed.then_some("ZeroDivisionError: division by zero");
@@ -265,7 +310,9 @@ fn recorded() -> Txn {
                     .unwrap();
             }
         }
-        let stderr = error.map_or(String::new(), |error| format!("Traceback (most recent call last):\n{error}\n"));
+        let stderr = error.map_or(String::new(), |error| {
+            format!("Traceback (most recent call last):\n{error}\n")
+        });
         let bytes = i64::try_from(stderr.len()).unwrap();
         jobs.push([
             ("job_id", format!("j{}", program.step).into()),

@@ -40,8 +40,20 @@ fn every_command_explains_itself() {
             Some((own, _)) if !command.is_empty() => own.trim_end().to_owned(),
             _ => help,
         };
-        let name = if command.is_empty() { "clade".to_owned() } else { command.join("_") };
+        let name = if command.is_empty() {
+            "clade".to_owned()
+        } else {
+            command.join("_")
+        };
         insta::assert_snapshot!(format!("help_{name}"), own);
     }
-    insta::assert_snapshot!("help_config", place.run(["config", "--help"]).ok().split("Common options:").next().unwrap());
+    insta::assert_snapshot!(
+        "help_config",
+        place
+            .run(["config", "--help"])
+            .ok()
+            .split("Common options:")
+            .next()
+            .unwrap()
+    );
 }

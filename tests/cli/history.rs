@@ -7,7 +7,8 @@ fn a_node_with_everything_about_it() {
     let place = Place::with_history();
     insta::assert_snapshot!("show_success", place.run(["show", "nabc02"]).ok());
     insta::assert_snapshot!("show_failure", place.run(["show", "nabd"]).ok());
-    let json: serde_json::Value = serde_json::from_str(&place.run(["show", "nabc02", "--format", "json"]).ok()).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&place.run(["show", "nabc02", "--format", "json"]).ok()).unwrap();
     assert_eq!(json[0]["node_id"], "nabc02");
     assert!(place.run(["show", "nabc01", "--code"]).ok().ends_with("print(model)\n"));
 }
@@ -16,10 +17,21 @@ fn a_node_with_everything_about_it() {
 fn ids_may_be_shortened_while_they_are_unique() {
     let place = Place::with_history();
     insta::assert_snapshot!("ambiguous_node", place.run(["show", "nab"]).fails(1));
-    assert_eq!(place.run(["show", "q"]).fails(1), "error: no node has an id that begins with 'q'\n");
-    assert_eq!(place.run(["show", "n'; --"]).fails(1), "error: no node has an id that begins with 'n'; --'\n");
+    assert_eq!(
+        place.run(["show", "q"]).fails(1),
+        "error: no node has an id that begins with 'q'\n"
+    );
+    assert_eq!(
+        place.run(["show", "n'; --"]).fails(1),
+        "error: no node has an id that begins with 'n'; --'\n"
+    );
     place.run(["plot", "01r", "--out", "-"]).ok();
-    assert!(Place::with_store().run(["watch"]).fails(1).contains("there is no run yet"));
+    assert!(
+        Place::with_store()
+            .run(["watch"])
+            .fails(1)
+            .contains("there is no run yet")
+    );
 }
 
 #[test]
@@ -58,7 +70,10 @@ fn tasks() {
     let place = Place::with_history();
     insta::assert_snapshot!("task_list", place.run(["task", "list"]).ok());
     insta::assert_snapshot!("task_show", place.run(["task", "show", "abalone"]).ok());
-    assert_eq!(place.run(["task", "show", "nope"]).fails(1), "error: there is no task 'nope'; the tasks: abalone\n");
+    assert_eq!(
+        place.run(["task", "show", "nope"]).fails(1),
+        "error: there is no task 'nope'; the tasks: abalone\n"
+    );
     place.run(["task", "add", "nowhere"]).fails(1);
 }
 
@@ -80,16 +95,31 @@ fn files_of_every_format() {
     let parquet = std::fs::File::open(place.path().join("a.parquet")).unwrap();
     let reader = datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(parquet).unwrap();
     for field in reader.schema().fields() {
-        assert!(!format!("{:?}", field.data_type()).contains("View"), "{field} is a view");
+        assert!(
+            !format!("{:?}", field.data_type()).contains("View"),
+            "{field} is a view"
+        );
     }
     let rows: usize = reader.build().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
     assert_eq!(rows, 4);
-    assert!(place.run(["export", "evo.nodes", "--out", "a.xlsx"]).fails(2).contains(".parquet"));
+    assert!(
+        place
+            .run(["export", "evo.nodes", "--out", "a.xlsx"])
+            .fails(2)
+            .contains(".parquet")
+    );
     place.run(["export", "SELECT nope", "--out", "b.csv"]).fails(1);
     assert!(!place.path().join("b.csv").exists());
     let left: Vec<_> = std::fs::read_dir(place.path())
         .unwrap()
-        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(".clade"))
+        .filter(|entry| {
+            entry
+                .as_ref()
+                .unwrap()
+                .file_name()
+                .to_string_lossy()
+                .starts_with(".clade")
+        })
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }
@@ -98,11 +128,18 @@ fn files_of_every_format() {
 fn policies_are_made_shown_and_dropped() {
     let place = Place::with_history();
     let query = "SELECT 'improve' AS operator, node_id AS parent_id, 1.0 AS weight FROM run.candidates";
-    place.run(["policy", "create", "mine", query, "--comment", "it's mine"]).ok();
+    place
+        .run(["policy", "create", "mine", query, "--comment", "it's mine"])
+        .ok();
     place.run(["policy", "create", "mine", query]).fails(1);
-    place.run_with_input(["policy", "create", "mine", "--replace"], query).ok();
+    place
+        .run_with_input(["policy", "create", "mine", "--replace"], query)
+        .ok();
     let shown = place.run(["policy", "show", "mine"]).ok();
-    assert!(shown.starts_with("CREATE POLICY mine") && shown.contains("run.candidates"), "{shown}");
+    assert!(
+        shown.starts_with("CREATE POLICY mine") && shown.contains("run.candidates"),
+        "{shown}"
+    );
     let list = place.run(["policy", "list", "--format", "csv"]).ok();
     assert!(list.contains("mine,") && list.contains("openmle_evo,"), "{list}");
     place.run(["policy", "drop", "mine"]).ok();

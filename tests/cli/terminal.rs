@@ -24,16 +24,30 @@ impl Terminal {
     /// Starts a command on a terminal of some size.
     pub fn start(command: &mut Command, columns: u16) -> Self {
         let (mut master, mut slave) = (-1, -1);
-        let size = libc::winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = libc::winsize {
+            ws_row: 40,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
         // SAFETY: openpty writes the two descriptors; name and termios may be null.
         let opened = unsafe {
-            libc::openpty(&raw mut master, &raw mut slave, std::ptr::null_mut(), std::ptr::null(), &raw const size)
+            libc::openpty(
+                &raw mut master,
+                &raw mut slave,
+                std::ptr::null_mut(),
+                std::ptr::null(),
+                &raw const size,
+            )
         };
         assert_eq!(opened, 0, "no terminal can be opened");
         // SAFETY: both descriptors were just opened and belong to nobody else.
         let (master, slave) = unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
         command.env("TERM", "xterm");
-        command.stdin(Stdio::from(slave.try_clone().unwrap())).stdout(Stdio::from(slave.try_clone().unwrap())).stderr(slave);
+        command
+            .stdin(Stdio::from(slave.try_clone().unwrap()))
+            .stdout(Stdio::from(slave.try_clone().unwrap()))
+            .stderr(slave);
         // SAFETY: only system calls that are allowed between fork and exec.
         unsafe {
             command.pre_exec(|| {
@@ -57,11 +71,20 @@ impl Terminal {
                 if count == 0 {
                     break;
                 }
-                writer.0.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..count]));
+                writer
+                    .0
+                    .lock()
+                    .unwrap()
+                    .push_str(&String::from_utf8_lossy(&buffer[..count]));
                 writer.1.notify_all();
             }
         });
-        Self { child, keyboard, screen, seen: 0 }
+        Self {
+            child,
+            keyboard,
+            screen,
+            seen: 0,
+        }
     }
 
     /// Types a text.
@@ -82,7 +105,11 @@ impl Terminal {
                 return part;
             }
             let left = until.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "'{text}' never came; the screen:\n{}", &screen[self.seen..]);
+            assert!(
+                !left.is_zero(),
+                "'{text}' never came; the screen:\n{}",
+                &screen[self.seen..]
+            );
             screen = self.screen.1.wait_timeout(screen, left).unwrap().0;
         }
     }
@@ -94,7 +121,11 @@ impl Terminal {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < until, "the program does not end; the screen:\n{}", self.screen.0.lock().unwrap());
+            assert!(
+                Instant::now() < until,
+                "the program does not end; the screen:\n{}",
+                self.screen.0.lock().unwrap()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }

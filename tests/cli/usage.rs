@@ -8,7 +8,13 @@ use super::fixture::Place;
 #[test]
 fn wrong_usage_is_2_and_a_failure_is_1() {
     let place = Place::new();
-    for arguments in [&["nope"][..], &[], &["sql", "--format", "xml"], &["show"], &["sql", "--set", "steps"]] {
+    for arguments in [
+        &["nope"][..],
+        &[],
+        &["sql", "--format", "xml"],
+        &["show"],
+        &["sql", "--set", "steps"],
+    ] {
         place.run(arguments).fails(2);
     }
     let error = place.run(["sql", "-c", "SELECT 1"]).fails(1);
@@ -50,9 +56,20 @@ fn a_reader_that_goes_away_is_no_failure() {
 #[test]
 fn the_doctor_names_what_is_missing() {
     let place = Place::new();
-    let outcome = place.run(["doctor", "--set", "python.interpreter=/nowhere/python", "--format", "json"]);
+    let outcome = place.run([
+        "doctor",
+        "--set",
+        "python.interpreter=/nowhere/python",
+        "--format",
+        "json",
+    ]);
     let checks: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
-    let python = checks.as_array().unwrap().iter().find(|check| check["check"] == "python").unwrap();
+    let python = checks
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|check| check["check"] == "python")
+        .unwrap();
     assert_eq!(python["result"], "failed");
     assert!(python["detail"].as_str().unwrap().contains("CLADE_PYTHON"), "{python}");
     assert!(outcome.fails(1).contains("checks failed"));

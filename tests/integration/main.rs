@@ -6,6 +6,8 @@ mod gym;
 #[path = "../sandbox/mod.rs"]
 mod sandbox;
 
+#[path = "../cli/mod.rs"]
+mod cli;
 #[path = "../engine/mod.rs"]
 mod engine;
 #[path = "../model/mod.rs"]

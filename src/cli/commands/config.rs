@@ -33,15 +33,25 @@ pub async fn run(args: ConfigArgs, context: &Context) -> Result<(), CliError> {
     }
     printer.set_notes(false);
     let mut entries = context.loaded.entries();
-    entries.retain(|entry| args.pattern.as_deref().is_none_or(|pattern| entry.key.contains(pattern)));
+    entries.retain(|entry| {
+        args.pattern
+            .as_deref()
+            .is_none_or(|pattern| entry.key.contains(pattern))
+    });
     let optional = |field: fn(&Entry) -> Option<&String>| -> ArrayRef {
         Arc::new(StringArray::from_iter(entries.iter().map(field)))
     };
     let output = QueryOutput::of_columns(vec![
-        ("key", Arc::new(StringArray::from_iter_values(entries.iter().map(|entry| &entry.key))) as ArrayRef),
+        (
+            "key",
+            Arc::new(StringArray::from_iter_values(entries.iter().map(|entry| &entry.key))) as ArrayRef,
+        ),
         ("value", optional(|entry| entry.value.as_ref())),
         ("origin", optional(|entry| entry.origin.as_ref())),
-        ("variable", Arc::new(StringArray::from_iter_values(entries.iter().map(Entry::variable)))),
+        (
+            "variable",
+            Arc::new(StringArray::from_iter_values(entries.iter().map(Entry::variable))),
+        ),
     ])?;
     printer.print(output).await?;
     printer.finish()

@@ -43,7 +43,10 @@ pub async fn run(args: DiffArgs, context: &Context) -> Result<(), CliError> {
         printer.text(&change)?;
     }
     printer.line("")?;
-    let score = |side: &Side| side.score.map_or_else(|| "no valid score".to_owned(), |score| score.to_string());
+    let score = |side: &Side| {
+        side.score
+            .map_or_else(|| "no valid score".to_owned(), |score| score.to_string())
+    };
     let mut line = format!("score {} → {}", score(&old), score(&new));
     let mut look = Look::Dim;
     if let (Some(before), Some(after)) = (old.signed, new.signed)
@@ -56,7 +59,11 @@ pub async fn run(args: DiffArgs, context: &Context) -> Result<(), CliError> {
             _ => ("the same", Look::Dim),
         };
         look = found;
-        line.push_str(&if gain == 0.0 { format!("  ({word})") } else { format!("  ({word} by {})", gain.abs()) });
+        line.push_str(&if gain == 0.0 {
+            format!("  ({word})")
+        } else {
+            format!("  ({word} by {})", gain.abs())
+        });
     }
     printer.line(terminal.paint(look, line))?;
     printer.finish()
@@ -69,7 +76,9 @@ async fn side(client: &Client, prefix: &str) -> Result<Side, CliError> {
         literal(&id)
     );
     let rows = client.rows(&sql).await?;
-    let row = rows.first().ok_or_else(|| CliError::Failed(format!("node {id} is no longer in the store")))?;
+    let row = rows
+        .first()
+        .ok_or_else(|| CliError::Failed(format!("node {id} is no longer in the store")))?;
     let code = row
         .optional_text("code")?
         .ok_or_else(|| CliError::Failed(format!("node {id} has no program: the reply of the model held none")))?;

@@ -55,7 +55,11 @@ struct Check {
 
 impl Check {
     fn new(name: impl Into<String>, outcome: Outcome, detail: impl Into<String>) -> Self {
-        Self { name: name.into(), outcome, detail: detail.into() }
+        Self {
+            name: name.into(),
+            outcome,
+            detail: detail.into(),
+        }
     }
 }
 
@@ -63,12 +67,14 @@ impl Check {
 pub async fn run(args: DoctorArgs, context: &Context) -> Result<(), CliError> {
     let mut printer = context.printer(args.format.format)?;
     printer.set_notes(false);
-    let mut checks = vec![Check::new("clade", Outcome::Ok, format!("version {ENGINE_VERSION}")), machine(context)];
+    let mut checks = vec![
+        Check::new("clade", Outcome::Ok, format!("version {ENGINE_VERSION}")),
+        machine(context),
+    ];
     python(context, &mut checks).await;
     store(context, &mut checks).await;
-    let column = |field: fn(&Check) -> &str| -> ArrayRef {
-        Arc::new(StringArray::from_iter_values(checks.iter().map(field)))
-    };
+    let column =
+        |field: fn(&Check) -> &str| -> ArrayRef { Arc::new(StringArray::from_iter_values(checks.iter().map(field))) };
     printer
         .print(QueryOutput::of_columns(vec![
             ("check", column(|check| &check.name)),
@@ -117,11 +123,19 @@ async fn python(context: &Context, checks: &mut Vec<Check>) {
         }
         Ok(Err(error)) => {
             let hint = "set python.interpreter, or CLADE_PYTHON";
-            checks.push(Check::new("python", Outcome::Failed, format!("{name} cannot be started: {error}; {hint}")));
+            checks.push(Check::new(
+                "python",
+                Outcome::Failed,
+                format!("{name} cannot be started: {error}; {hint}"),
+            ));
             return;
         }
         Err(_) => {
-            checks.push(Check::new("python", Outcome::Failed, format!("{name} does not end within 60 s")));
+            checks.push(Check::new(
+                "python",
+                Outcome::Failed,
+                format!("{name} does not end within 60 s"),
+            ));
             return;
         }
     };
@@ -131,7 +145,11 @@ async fn python(context: &Context, checks: &mut Vec<Check>) {
                 checks.push(Check::new("python", Outcome::Ok, format!("{name}, version {version}")));
             }
             [package, "ok", version] => {
-                checks.push(Check::new(format!("python: {package}"), Outcome::Ok, format!("version {version}")));
+                checks.push(Check::new(
+                    format!("python: {package}"),
+                    Outcome::Ok,
+                    format!("version {version}"),
+                ));
             }
             [package, _, error] => checks.push(Check::new(
                 format!("python: {package}"),
@@ -151,7 +169,16 @@ async fn store(context: &Context, checks: &mut Vec<Check>) {
         checks.push(Check::new("store", Outcome::Warning, detail));
         return;
     }
-    let client = match Client::open(context, OpenMode::ReadOnly, &SessionOptions { read_only: true, run: None }).await {
+    let client = match Client::open(
+        context,
+        OpenMode::ReadOnly,
+        &SessionOptions {
+            read_only: true,
+            run: None,
+        },
+    )
+    .await
+    {
         Ok(client) => client,
         Err(error) => {
             checks.push(Check::new("store", Outcome::Failed, format!("{path}: {error}")));
@@ -162,11 +189,18 @@ async fn store(context: &Context, checks: &mut Vec<Check>) {
         Ok(detail) => checks.push(Check::new("store", Outcome::Ok, format!("{path}: {detail}"))),
         Err(error) => checks.push(Check::new("store", Outcome::Failed, format!("{path}: {error}"))),
     }
-    match client.rows("SELECT component, severity, subject, message FROM system.problems ORDER BY at DESC LIMIT 20").await {
+    match client
+        .rows("SELECT component, severity, subject, message FROM system.problems ORDER BY at DESC LIMIT 20")
+        .await
+    {
         Ok(problems) => {
             for row in problems.iter() {
                 let text = |column| row.text(column).unwrap_or_default();
-                let outcome = if text("severity") == "error" { Outcome::Failed } else { Outcome::Warning };
+                let outcome = if text("severity") == "error" {
+                    Outcome::Failed
+                } else {
+                    Outcome::Warning
+                };
                 let detail = format!("{}: {}", text("subject"), text("message"));
                 checks.push(Check::new(format!("problem: {}", text("component")), outcome, detail));
             }
@@ -178,7 +212,11 @@ async fn store(context: &Context, checks: &mut Vec<Check>) {
         let report = match sandbox.executor.capabilities().await {
             Ok(report) => report,
             Err(error) => {
-                let outcome = if name == default { Outcome::Failed } else { Outcome::Warning };
+                let outcome = if name == default {
+                    Outcome::Failed
+                } else {
+                    Outcome::Warning
+                };
                 checks.push(Check::new(format!("sandbox: {name}"), outcome, error.to_string()));
                 continue;
             }
@@ -211,6 +249,13 @@ async fn counts(client: &Client) -> Result<String, CliError> {
     let sql = "SELECT (SELECT count(*) FROM gym.tasks) AS tasks, (SELECT count(*) FROM evo.runs) AS runs, \
                (SELECT count(*) FROM evo.nodes) AS nodes";
     let rows = client.rows(sql).await?;
-    let Some(row) = rows.first() else { return Ok(String::new()) };
-    Ok(format!("{} tasks, {} runs, {} programs", row.int("tasks")?, row.int("runs")?, row.int("nodes")?))
+    let Some(row) = rows.first() else {
+        return Ok(String::new());
+    };
+    Ok(format!(
+        "{} tasks, {} runs, {} programs",
+        row.int("tasks")?,
+        row.int("runs")?,
+        row.int("nodes")?
+    ))
 }

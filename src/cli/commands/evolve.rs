@@ -85,15 +85,19 @@ fn statement(args: &EvolveArgs, run_id: &str) -> Result<String, CliError> {
     option("max_tokens", number(args.max_tokens));
     option("max_cost_usd", args.max_cost_usd.map(|value| value.to_string()));
     for item in &args.options {
-        let (name, value) = item.split_once('=').ok_or_else(|| {
-            CliError::Usage(format!("--option {item}: write NAME=VALUE, such as quality_weight=2"))
-        })?;
+        let (name, value) = item
+            .split_once('=')
+            .ok_or_else(|| CliError::Usage(format!("--option {item}: write NAME=VALUE, such as quality_weight=2")))?;
         let value = value.trim();
         let bare = value.parse::<f64>().is_ok_and(f64::is_finite) || matches!(value, "true" | "false");
         option(name.trim(), Some(if bare { value.to_owned() } else { literal(value) }));
     }
     let mut sql = format!("EVOLVE TASK {}", literal(&args.task));
-    for (clause, name) in [("WITH POLICY", &args.policy), ("USING MODEL", &args.model), ("IN SANDBOX", &args.sandbox)] {
+    for (clause, name) in [
+        ("WITH POLICY", &args.policy),
+        ("USING MODEL", &args.model),
+        ("IN SANDBOX", &args.sandbox),
+    ] {
         if let Some(name) = name {
             sql.push_str(&format!(" {clause} {}", literal(name)));
         }
@@ -125,9 +129,29 @@ mod tests {
     #[test]
     fn arguments_become_a_statement_that_parses() {
         let text = sql(&[
-            "it's", "--policy", "my policy", "--model", "evolver", "--sandbox", "native", "--steps", "8", "--workers", "2",
-            "--seed", "1", "--mode", "generation", "--timeout", "90s", "--max-cost-usd", "0.5", "-o", "quality_weight=2",
-            "-o", "grade=false",
+            "it's",
+            "--policy",
+            "my policy",
+            "--model",
+            "evolver",
+            "--sandbox",
+            "native",
+            "--steps",
+            "8",
+            "--workers",
+            "2",
+            "--seed",
+            "1",
+            "--mode",
+            "generation",
+            "--timeout",
+            "90s",
+            "--max-cost-usd",
+            "0.5",
+            "-o",
+            "quality_weight=2",
+            "-o",
+            "grade=false",
         ]);
         assert_eq!(
             text,

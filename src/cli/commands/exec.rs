@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
 use clade_catalog::Txn;
+use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::args::FormatArgs;
@@ -59,7 +59,10 @@ pub async fn run(args: ExecArgs, context: &Context) -> Result<(), CliError> {
         (None, false) => (&task.final_, true),
         (_, true) => (&task.final_, false),
     };
-    let sandbox = args.sandbox.clone().unwrap_or_else(|| context.loaded.config.sandbox.executor.clone());
+    let sandbox = args
+        .sandbox
+        .clone()
+        .unwrap_or_else(|| context.loaded.config.sandbox.executor.clone());
     let program = ProgramRun {
         job_id: format!("x{}", fresh_id()),
         sandbox: &sandbox,
@@ -75,9 +78,13 @@ pub async fn run(args: ExecArgs, context: &Context) -> Result<(), CliError> {
     let cancel = CancellationToken::new();
     let stop = cancel.clone().drop_guard();
     let work = async {
-        let result = run_program(services, program, &cancel, None).await.map_err(EngineError::from)?;
+        let result = run_program(services, program, &cancel, None)
+            .await
+            .map_err(EngineError::from)?;
         let part = if args.is_final { "final" } else { "validation" };
-        let rows = job_rows(services, None, &args.task, part, &sandbox, &result).await.map_err(EngineError::from)?;
+        let rows = job_rows(services, None, &args.task, part, &sandbox, &result)
+            .await
+            .map_err(EngineError::from)?;
         let mut txn = Txn::new();
         txn.append("sandbox.jobs", rows);
         services.store.commit(txn).await.map_err(EngineError::from)?;
@@ -87,12 +94,18 @@ pub async fn run(args: ExecArgs, context: &Context) -> Result<(), CliError> {
     drop(stop);
     printer.set_notes(false);
     let printed = client
-        .run(&format!("SELECT {COLUMNS} FROM sandbox.jobs WHERE job_id = {}", literal(&job_id)), &mut printer)
+        .run(
+            &format!("SELECT {COLUMNS} FROM sandbox.jobs WHERE job_id = {}", literal(&job_id)),
+            &mut printer,
+        )
         .await?;
     printer.finish()?;
     if printed == 0 {
         let detail = candidate.detail.unwrap_or_default();
-        return Err(CliError::Failed(format!("the program did not start: {} ({detail})", candidate.state.as_str())));
+        return Err(CliError::Failed(format!(
+            "the program did not start: {} ({detail})",
+            candidate.state.as_str()
+        )));
     }
     if let Some(job) = &candidate.job {
         for (name, log) in [("standard output", &job.stdout), ("standard error", &job.stderr)] {

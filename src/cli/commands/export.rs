@@ -45,7 +45,9 @@ enum Kind {
 
 impl Kind {
     fn of(path: &Path) -> Result<Self, CliError> {
-        let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+        let ending = path
+            .extension()
+            .map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ending.as_deref() {
             Some("parquet") => Ok(Self::Parquet),
             Some("csv") => Ok(Self::Text(Format::Csv)),
@@ -65,7 +67,11 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<(), CliError> {
     let client = Client::reader(context).await?;
     let output = plain(client.output(&query(&args.source)).await?)?;
     // A reader of the file never sees half of it.
-    let folder = args.out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = args
+        .out
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
         .prefix(".clade-export-")
         .tempfile_in(folder)
@@ -74,14 +80,15 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<(), CliError> {
         Kind::Parquet => parquet(output, file.as_file_mut()).await?,
         Kind::Text(format) => {
             let out = file.reopen().map_err(CliError::file(&args.out))?;
-            let mut printer =
-                Printer::new(Box::new(BufWriter::new(out)), format, Terminal::PLAIN, context.stderr);
+            let mut printer = Printer::new(Box::new(BufWriter::new(out)), format, Terminal::PLAIN, context.stderr);
             let rows = printer.print(output).await?;
             printer.finish()?;
             rows
         }
     };
-    let file = file.persist(&args.out).map_err(|error| CliError::file(&args.out)(error.error))?;
+    let file = file
+        .persist(&args.out)
+        .map_err(|error| CliError::file(&args.out)(error.error))?;
     readable_by_others(&file).map_err(CliError::file(&args.out))?;
     note(format!("wrote {rows} rows to {}", args.out.display()));
     Ok(())
@@ -89,9 +96,7 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<(), CliError> {
 
 /// A name of a table is all of its rows; anything else is a query.
 fn query(source: &str) -> String {
-    let is_name = |part: &str| {
-        !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$')
-    };
+    let is_name = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$');
     let parts: Vec<&str> = source.trim().split('.').collect();
     if parts.len() <= 3 && parts.iter().all(|part| is_name(part)) {
         let name: Vec<_> = parts.into_iter().map(identifier).collect();
@@ -106,7 +111,8 @@ async fn parquet(output: QueryOutput, file: &mut File) -> Result<usize, CliError
         .set_compression(Compression::ZSTD(level))
         .set_max_row_group_row_count(Some(ROW_GROUP))
         .build();
-    let failed = |error: datafusion::parquet::errors::ParquetError| CliError::Failed(format!("cannot write Parquet: {error}"));
+    let failed =
+        |error: datafusion::parquet::errors::ParquetError| CliError::Failed(format!("cannot write Parquet: {error}"));
     let mut writer = ArrowWriter::try_new(BufWriter::new(file), output.schema, Some(properties)).map_err(failed)?;
     let (mut stream, mut rows) = (output.stream, 0);
     while let Some(batch) = stream.next().await {
@@ -120,8 +126,12 @@ async fn parquet(output: QueryOutput, file: &mut File) -> Result<usize, CliError
 
 /// The rows with texts in the type that every reader knows; views and large texts are of no use in a file.
 fn plain(output: QueryOutput) -> Result<QueryOutput, CliError> {
-    let fields: Vec<Field> =
-        output.schema.fields().iter().map(|field| field.as_ref().clone().with_data_type(plain_type(field.data_type()))).collect();
+    let fields: Vec<Field> = output
+        .schema
+        .fields()
+        .iter()
+        .map(|field| field.as_ref().clone().with_data_type(plain_type(field.data_type())))
+        .collect();
     let schema: SchemaRef = Arc::new(Schema::new(fields));
     let target = Arc::clone(&schema);
     let rows = output.stream.and_then(move |batch| {
@@ -129,7 +139,10 @@ fn plain(output: QueryOutput) -> Result<QueryOutput, CliError> {
         async move { batch }
     });
     let stream = datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(Arc::clone(&schema), rows);
-    Ok(QueryOutput { schema, stream: Box::pin(stream) })
+    Ok(QueryOutput {
+        schema,
+        stream: Box::pin(stream),
+    })
 }
 
 fn plain_type(data_type: &DataType) -> DataType {
@@ -148,7 +161,11 @@ fn cast_batch(batch: &RecordBatch, schema: &SchemaRef) -> datafusion::error::Res
         .iter()
         .zip(schema.fields())
         .map(|(column, field)| {
-            if column.data_type() == field.data_type() { Ok(Arc::clone(column)) } else { cast(column, field.data_type()) }
+            if column.data_type() == field.data_type() {
+                Ok(Arc::clone(column))
+            } else {
+                cast(column, field.data_type())
+            }
         })
         .collect::<Result<Vec<ArrayRef>, _>>()?;
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)

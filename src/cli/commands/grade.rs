@@ -36,7 +36,10 @@ pub async fn run(args: GradeArgs, context: &Context) -> Result<(), CliError> {
     let task = services.task(&args.task).await.map_err(EngineError::from)?;
     let bytes = std::fs::read(&args.submission).map_err(CliError::file(&args.submission))?;
     let sandbox = client.engine().sandbox(&context.loaded.config.sandbox.executor)?;
-    let path = args.submission.canonicalize().map_err(CliError::file(&args.submission))?;
+    let path = args
+        .submission
+        .canonicalize()
+        .map_err(CliError::file(&args.submission))?;
     let teams = leaderboard(services, &task).await.map_err(EngineError::from)?;
     let (evaluator, limits) = (sandbox.evaluator.as_ref(), services.evaluation_limits.clone());
     let grade = grade_submission(&task, &path, &teams, evaluator, limits, &CancellationToken::new())

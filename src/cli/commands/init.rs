@@ -18,7 +18,11 @@ pub struct InitArgs {
 
 /// Makes the store.
 pub async fn run(args: InitArgs, context: &Context) -> Result<(), CliError> {
-    let cold = args.cold.map(|url| Override { key: "store.cold".to_owned(), value: url, flag: "--cold".to_owned() });
+    let cold = args.cold.map(|url| Override {
+        key: "store.cold".to_owned(),
+        value: url,
+        flag: "--cold".to_owned(),
+    });
     let context = context.with(cold)?;
     let path = context.loaded.config.store.path.clone();
     let engine = context.engine(OpenMode::Create).await?;

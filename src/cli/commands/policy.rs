@@ -72,7 +72,10 @@ pub async fn run(args: PolicyArgs, context: &Context) -> Result<(), CliError> {
     match args.action {
         PolicyAction::List { format } => {
             let mut printer = context.printer(format.format)?;
-            Client::reader(context).await?.run("SHOW POLICIES", &mut printer).await?;
+            Client::reader(context)
+                .await?
+                .run("SHOW POLICIES", &mut printer)
+                .await?;
             printer.finish()
         }
         PolicyAction::Show { name, format } => {
@@ -88,18 +91,28 @@ pub async fn run(args: PolicyArgs, context: &Context) -> Result<(), CliError> {
             }
             printer.finish()
         }
-        PolicyAction::Create { name, query, file, comment, replace } => {
+        PolicyAction::Create {
+            name,
+            query,
+            file,
+            comment,
+            replace,
+        } => {
             let query = match (query, &file) {
                 (Some(query), _) => query,
                 (None, Some(path)) => std::fs::read_to_string(path).map_err(CliError::file(path))?,
                 (None, None) => {
                     let mut text = String::new();
-                    std::io::stdin().read_to_string(&mut text).map_err(CliError::file("standard input"))?;
+                    std::io::stdin()
+                        .read_to_string(&mut text)
+                        .map_err(CliError::file("standard input"))?;
                     text
                 }
             };
             let replace = if replace { "OR REPLACE " } else { "" };
-            let comment = comment.map(|text| format!(" COMMENT {}", literal(&text))).unwrap_or_default();
+            let comment = comment
+                .map(|text| format!(" COMMENT {}", literal(&text)))
+                .unwrap_or_default();
             let sql = format!("CREATE {replace}POLICY {}{comment} AS\n{query}", literal(&name));
             act(context, &sql).await?;
             note(format!("policy {name} is ready: clade evolve TASK --policy {name}"));

@@ -47,7 +47,10 @@ pub async fn run(args: RunsArgs, context: &Context) -> Result<(), CliError> {
         Some(RunsAction::Cancel { run }) => {
             let client = Client::writer(context).await?;
             let run = client.run_id(&run).await?;
-            let result = client.output(&format!("CANCEL RUN {}", literal(&run))).await.map(|_| ());
+            let result = client
+                .output(&format!("CANCEL RUN {}", literal(&run)))
+                .await
+                .map(|_| ());
             client.close().await;
             result?;
             note(format!("run {run} was asked to end"));
@@ -57,7 +60,14 @@ pub async fn run(args: RunsArgs, context: &Context) -> Result<(), CliError> {
             let printer = context.printer(format.format)?;
             let client = Client::writer(context).await?;
             let run = client.run_id(&run).await?;
-            let result = conduct::run(&client, &run, &format!("RESUME RUN {}", literal(&run)), printer, context).await;
+            let result = conduct::run(
+                &client,
+                &run,
+                &format!("RESUME RUN {}", literal(&run)),
+                printer,
+                context,
+            )
+            .await;
             client.close().await;
             result
         }

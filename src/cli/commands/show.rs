@@ -37,7 +37,9 @@ pub async fn run(args: ShowArgs, context: &Context) -> Result<(), CliError> {
         return printer.finish();
     }
     let rows = client.rows(&select).await?;
-    let node = rows.first().ok_or_else(|| CliError::Failed(format!("node {id} is no longer in the store")))?;
+    let node = rows
+        .first()
+        .ok_or_else(|| CliError::Failed(format!("node {id} is no longer in the store")))?;
     let code = node.optional_text("code")?;
     if args.code {
         let code = code.ok_or_else(|| CliError::Failed(format!("node {id} has no program")))?;
@@ -92,14 +94,36 @@ fn facts(node: &ResultRow<'_>, printer: &mut Printer) -> Result<(), CliError> {
         None => Ok(()),
     };
     fact("task", Some(node.text("task_id")?))?;
-    fact("run", node.optional_text("run_id")?.map(|run| format!("{run}, step {}", node.int("step").unwrap_or(0))))?;
-    fact("made by", Some(format!("{} with {}, seed {}", node.text("operator")?, node.text("model")?, node.int("seed")?)))?;
-    let parents: Vec<String> =
-        [node.optional_text("parent_id")?, node.optional_text("parent2_id")?].into_iter().flatten().collect();
+    fact(
+        "run",
+        node.optional_text("run_id")?
+            .map(|run| format!("{run}, step {}", node.int("step").unwrap_or(0))),
+    )?;
+    fact(
+        "made by",
+        Some(format!(
+            "{} with {}, seed {}",
+            node.text("operator")?,
+            node.text("model")?,
+            node.int("seed")?
+        )),
+    )?;
+    let parents: Vec<String> = [node.optional_text("parent_id")?, node.optional_text("parent2_id")?]
+        .into_iter()
+        .flatten()
+        .collect();
     fact("parents", (!parents.is_empty()).then(|| parents.join(", ")))?;
     fact("status", Some(terminal.paint(look, &status)))?;
-    fact("score", node.optional_float("score")?.map(|score| score_line(node, score, terminal)))?;
-    fact("printed", node.optional_float("self_reported_score")?.map(|score| format!("{score} by the program itself")))?;
+    fact(
+        "score",
+        node.optional_float("score")?
+            .map(|score| score_line(node, score, terminal)),
+    )?;
+    fact(
+        "printed",
+        node.optional_float("self_reported_score")?
+            .map(|score| format!("{score} by the program itself")),
+    )?;
     fact("fault", fault(node)?)?;
     fact("family", Some(node.text("method_family")?))?;
     let imports = node.texts("imports")?;
@@ -118,7 +142,10 @@ fn score_line(node: &ResultRow<'_>, score: f64, terminal: Terminal) -> String {
 }
 
 fn fault(node: &ResultRow<'_>) -> Result<Option<String>, CliError> {
-    let words = [node.optional_text("error_class")?, node.optional_text("error_signature")?];
+    let words = [
+        node.optional_text("error_class")?,
+        node.optional_text("error_signature")?,
+    ];
     let words: Vec<String> = words.into_iter().flatten().collect();
     Ok((!words.is_empty()).then(|| words.join(": ")))
 }
@@ -126,7 +153,10 @@ fn fault(node: &ResultRow<'_>) -> Result<Option<String>, CliError> {
 /// Tokens, cost and seconds, what is unknown left out.
 fn spent(node: &ResultRow<'_>) -> Result<Option<String>, CliError> {
     let mut parts = Vec::new();
-    if let (Some(prompt), Some(completion)) = (node.optional_int("tokens_prompt")?, node.optional_int("tokens_completion")?) {
+    if let (Some(prompt), Some(completion)) = (
+        node.optional_int("tokens_prompt")?,
+        node.optional_int("tokens_completion")?,
+    ) {
         parts.push(format!("{prompt} + {completion} tokens"));
     }
     if let Some(cost) = node.optional_float("cost_usd")? {
@@ -148,8 +178,16 @@ fn logs(rows: &ResultRows, printer: &mut Printer) -> Result<(), CliError> {
         if bytes == 0 {
             continue;
         }
-        let end = log_end(&job.text(&format!("{stream}_head"))?, &job.text(&format!("{stream}_tail"))?, bytes);
-        let note = if end.is_whole { String::new() } else { format!(" (the end of {bytes} bytes)") };
+        let end = log_end(
+            &job.text(&format!("{stream}_head"))?,
+            &job.text(&format!("{stream}_tail"))?,
+            bytes,
+        );
+        let note = if end.is_whole {
+            String::new()
+        } else {
+            format!(" (the end of {bytes} bytes)")
+        };
         section(printer, &format!("{title}{note}"))?;
         for line in end.text.lines() {
             printer.line(format!("  {line}"))?;

@@ -34,8 +34,20 @@ pub struct SqlArgs {
 /// Runs the statements or the shell.
 pub async fn run(args: SqlArgs, context: &Context) -> Result<(), CliError> {
     let mut printer = context.printer(args.format.format)?;
-    let mode = if args.read_only { OpenMode::ReadOnly } else { OpenMode::Existing };
-    let mut client = Client::open(context, mode, &SessionOptions { read_only: args.read_only, run: None }).await?;
+    let mode = if args.read_only {
+        OpenMode::ReadOnly
+    } else {
+        OpenMode::Existing
+    };
+    let mut client = Client::open(
+        context,
+        mode,
+        &SessionOptions {
+            read_only: args.read_only,
+            run: None,
+        },
+    )
+    .await?;
     if let Some(run) = &args.run {
         let run = client.run_id(run).await?;
         client = client.with_run(run, args.read_only);
@@ -66,6 +78,8 @@ pub async fn run(args: SqlArgs, context: &Context) -> Result<(), CliError> {
 
 fn standard_input() -> Result<String, CliError> {
     let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(CliError::file("standard input"))?;
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(CliError::file("standard input"))?;
     Ok(text)
 }

@@ -88,21 +88,43 @@ async fn show(client: &Client, task: &str, printer: &mut Printer) -> Result<(), 
     let Some(facts) = rows.first() else {
         let known = client.rows("SELECT task_id FROM gym.tasks ORDER BY task_id").await?;
         let known: Vec<String> = known.iter().filter_map(|row| row.text("task_id").ok()).collect();
-        let known = if known.is_empty() { "there are none yet".to_owned() } else { known.join(", ") };
-        return Err(CliError::Failed(format!("there is no task '{task}'; the tasks: {known}")));
+        let known = if known.is_empty() {
+            "there are none yet".to_owned()
+        } else {
+            known.join(", ")
+        };
+        return Err(CliError::Failed(format!(
+            "there is no task '{task}'; the tasks: {known}"
+        )));
     };
     if printer.format() != Format::Table {
         client.run(&row, printer).await?;
         return Ok(());
     }
     let terminal = printer.terminal();
-    let direction = if facts.bool("higher_is_better")? { "higher" } else { "lower" };
+    let direction = if facts.bool("higher_is_better")? {
+        "higher"
+    } else {
+        "lower"
+    };
     printer.line(terminal.paint(Look::Bold, format!("{task}: {}", facts.text("title")?)))?;
     let mut fact = |name: &str, value: String| printer.line(format!("  {name:<12} {value}"));
     fact("metric:", format!("{} ({direction} is better)", facts.text("metric")?))?;
-    fact("kind:", format!("{}, {}", facts.text("modality")?, facts.text("task_type")?))?;
-    let size = |name| Ok::<_, CliError>(facts.optional_int(name)?.map_or_else(|| "?".to_owned(), |n| n.to_string()));
-    fact("rows:", format!("{} to train on, {} to predict", size("train_rows")?, size("test_rows")?))?;
+    fact(
+        "kind:",
+        format!("{}, {}", facts.text("modality")?, facts.text("task_type")?),
+    )?;
+    let size = |name| {
+        Ok::<_, CliError>(
+            facts
+                .optional_int(name)?
+                .map_or_else(|| "?".to_owned(), |n| n.to_string()),
+        )
+    };
+    fact(
+        "rows:",
+        format!("{} to train on, {} to predict", size("train_rows")?, size("test_rows")?),
+    )?;
     fact("targets:", facts.texts("target_columns")?.join(", "))?;
     fact("validation:", facts.text("validation")?)?;
     if let Some(text) = facts.optional_text("validation_note")? {
@@ -113,7 +135,11 @@ async fn show(client: &Client, task: &str, printer: &mut Printer) -> Result<(), 
     }
     fact("imported:", facts.text("source")?)?;
     printer.line("")?;
-    printer.text(&wrapped(&facts.text("description")?, "  ", terminal.width.unwrap_or(TEXT_WIDTH).min(TEXT_WIDTH)))?;
+    printer.text(&wrapped(
+        &facts.text("description")?,
+        "  ",
+        terminal.width.unwrap_or(TEXT_WIDTH).min(TEXT_WIDTH),
+    ))?;
     let package = literal(&facts.text("package_hash")?);
     let checks = format!(
         "SELECT check_id, status, detail FROM gym.quality_checks \

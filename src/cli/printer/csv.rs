@@ -16,7 +16,9 @@ pub(super) struct CsvWriter {
 
 impl CsvWriter {
     pub fn new(schema: &SchemaRef) -> Self {
-        Self { header: Some(schema.fields().iter().map(|field| field.name().clone()).collect()) }
+        Self {
+            header: Some(schema.fields().iter().map(|field| field.name().clone()).collect()),
+        }
     }
 
     fn write_header(&mut self, writer: &mut csv::Writer<&mut dyn Write>) -> Result<(), CliError> {

@@ -22,11 +22,17 @@ impl JsonWriter {
 
 impl RowWriter for JsonWriter {
     fn batch(&mut self, out: &mut dyn Write, batch: &RecordBatch) -> Result<(), CliError> {
-        let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(Vec::new());
+        let mut writer = WriterBuilder::new()
+            .with_explicit_nulls(true)
+            .build::<_, LineDelimited>(Vec::new());
         writer.write(batch)?;
         writer.finish()?;
         // A newline inside a text is escaped, so each line is one row.
-        for line in writer.into_inner().split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        for line in writer
+            .into_inner()
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+        {
             out.write_all(if self.rows == 0 { b"[\n" } else { b",\n" })?;
             out.write_all(line)?;
             self.rows += 1;

@@ -64,12 +64,25 @@ impl Printer {
                 "--format arrow writes binary data: send it to a file or a pipe, not to a terminal".to_owned(),
             ));
         }
-        Ok(Self::new(Box::new(io::BufWriter::new(io::stdout())), format, terminal, stderr))
+        Ok(Self::new(
+            Box::new(io::BufWriter::new(io::stdout())),
+            format,
+            terminal,
+            stderr,
+        ))
     }
 
     /// A printer to any writer.
     pub fn new(out: Box<dyn Write + Send>, format: Format, terminal: Terminal, stderr: Terminal) -> Self {
-        Self { out, format, terminal, stderr, notes: true, arrow_results: 0, json_results: 0 }
+        Self {
+            out,
+            format,
+            terminal,
+            stderr,
+            notes: true,
+            arrow_results: 0,
+            json_results: 0,
+        }
     }
 
     /// How rows are written.
@@ -80,7 +93,9 @@ impl Printer {
     /// Chooses how rows are written from now on.
     pub fn set_format(&mut self, format: Format) -> Result<(), CliError> {
         if format == Format::Arrow && self.terminal.is_interactive() {
-            return Err(CliError::Usage("arrow is binary and cannot be shown on a terminal".to_owned()));
+            return Err(CliError::Usage(
+                "arrow is binary and cannot be shown on a terminal".to_owned(),
+            ));
         }
         self.format = format;
         Ok(())
@@ -123,7 +138,10 @@ impl Printer {
         if self.notes && self.format == Format::Table {
             let plural = if rows == 1 { "" } else { "s" };
             let seconds = started.elapsed().as_secs_f64();
-            note(self.stderr.paint(Look::Dim, format!("({rows} row{plural}, {seconds:.3} s)")));
+            note(
+                self.stderr
+                    .paint(Look::Dim, format!("({rows} row{plural}, {seconds:.3} s)")),
+            );
         }
         Ok(rows)
     }

@@ -42,8 +42,16 @@ impl TableWriter {
     pub fn new(schema: &SchemaRef, terminal: Terminal) -> Self {
         Self {
             terminal,
-            names: schema.fields().iter().map(|field| one_line(field.name()).into_owned()).collect(),
-            right: schema.fields().iter().map(|field| is_right_aligned(field.data_type())).collect(),
+            names: schema
+                .fields()
+                .iter()
+                .map(|field| one_line(field.name()).into_owned())
+                .collect(),
+            right: schema
+                .fields()
+                .iter()
+                .map(|field| is_right_aligned(field.data_type()))
+                .collect(),
             held: Vec::new(),
             layout: None,
             rows: 0,
@@ -54,7 +62,10 @@ impl TableWriter {
     fn start(&mut self, out: &mut dyn Write) -> Result<(), CliError> {
         let natural: Vec<usize> = (0..self.names.len())
             .map(|column| {
-                let cells = self.held.iter().map(|row| row[column].as_deref().map_or(width(NULL), width));
+                let cells = self
+                    .held
+                    .iter()
+                    .map(|row| row[column].as_deref().map_or(width(NULL), width));
                 cells.chain([width(&self.names[column])]).max().unwrap_or(0)
             })
             .collect();
@@ -96,7 +107,11 @@ impl TableWriter {
                         line.push_str(SEPARATOR);
                     }
                     // Without a terminal nothing is cut: a later row may be wider than the sample.
-                    let limit = if self.terminal.is_interactive() { widths[column] } else { usize::MAX };
+                    let limit = if self.terminal.is_interactive() {
+                        widths[column]
+                    } else {
+                        usize::MAX
+                    };
                     let text = truncated(value.as_deref().unwrap_or(NULL), limit);
                     let pad = widths[column].saturating_sub(width(&text));
                     let painted = self.painted(value.is_none(), &text);
@@ -113,7 +128,10 @@ impl TableWriter {
         let title = format!("─[ row {} ]", self.rows);
         let rule = "─".repeat(widest.saturating_sub(width(&title)) + 12);
         writeln!(out, "{}", self.terminal.paint(Look::Dim, format!("{title}{rule}")))?;
-        let room = self.terminal.width.map_or(usize::MAX, |columns| columns.saturating_sub(widest + 4).max(NARROWEST));
+        let room = self
+            .terminal
+            .width
+            .map_or(usize::MAX, |columns| columns.saturating_sub(widest + 4).max(NARROWEST));
         for (name, value) in self.names.iter().zip(row) {
             let text = truncated(value.as_deref().unwrap_or(NULL), room);
             let pad = " ".repeat(widest - width(name));
@@ -124,7 +142,11 @@ impl TableWriter {
     }
 
     fn painted(&self, is_null: bool, text: &str) -> String {
-        if is_null { self.terminal.paint(Look::Dim, text) } else { text.to_owned() }
+        if is_null {
+            self.terminal.paint(Look::Dim, text)
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -164,7 +186,9 @@ fn aligned(text: &str, pad: usize, right: bool, last: bool) -> String {
 
 /// Columns of their natural widths where they fit, cut where they must be, records where that leaves nothing to read.
 fn layout(names: &[String], natural: Vec<usize>, room: Option<usize>) -> Layout {
-    let Some(room) = room else { return Layout::Columns(natural) };
+    let Some(room) = room else {
+        return Layout::Columns(natural);
+    };
     let room = room.saturating_sub(2 + width(SEPARATOR) * natural.len().saturating_sub(1));
     if natural.iter().sum::<usize>() <= room {
         return Layout::Columns(natural);
@@ -178,7 +202,11 @@ fn layout(names: &[String], natural: Vec<usize>, room: Option<usize>) -> Layout 
     let (mut fits, mut too_wide) = (NARROWEST, room + 1);
     while too_wide - fits > 1 {
         let middle = usize::midpoint(fits, too_wide);
-        if total(middle) <= room { fits = middle } else { too_wide = middle }
+        if total(middle) <= room {
+            fits = middle
+        } else {
+            too_wide = middle
+        }
     }
     let mut widths: Vec<usize> = natural.iter().map(|width| (*width).min(fits)).collect();
     let mut spare = room - widths.iter().sum::<usize>();

@@ -33,9 +33,19 @@ fn batch() -> RecordBatch {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("node_id", Arc::new(StringArray::from(vec!["n1", "n2", "n3"]))),
         ("step", Arc::new(Int64Array::from(vec![1, 20, 300]))),
-        ("score", Arc::new(Float64Array::from(vec![Some(0.125), None, Some(f64::NAN)]))),
+        (
+            "score",
+            Arc::new(Float64Array::from(vec![Some(0.125), None, Some(f64::NAN)])),
+        ),
         ("is_buggy", Arc::new(BooleanArray::from(vec![false, true, true]))),
-        ("error", Arc::new(StringArray::from(vec![None, Some("KeyError: \"x\"\n\tat line 3\x1b[31m"), Some("年龄, ünï")]))),
+        (
+            "error",
+            Arc::new(StringArray::from(vec![
+                None,
+                Some("KeyError: \"x\"\n\tat line 3\x1b[31m"),
+                Some("年龄, ünï"),
+            ])),
+        ),
         ("imports", Arc::new(imports.finish())),
         (
             "at",
@@ -55,8 +65,7 @@ fn print(format: Format, terminal: Terminal, batches: Vec<RecordBatch>) -> Vec<u
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(printer.print(output)).unwrap();
     printer.finish().unwrap();
-    let bytes = shared.0.lock().unwrap().clone();
-    bytes
+    std::mem::take(&mut *shared.0.lock().unwrap())
 }
 
 fn text(format: Format, terminal: Terminal, batches: Vec<RecordBatch>) -> String {
@@ -64,16 +73,31 @@ fn text(format: Format, terminal: Terminal, batches: Vec<RecordBatch>) -> String
 }
 
 fn terminal(width: usize, color: bool) -> Terminal {
-    Terminal { width: Some(width), color }
+    Terminal {
+        width: Some(width),
+        color,
+    }
 }
 
 #[test]
 fn tables() {
     insta::assert_snapshot!("table_plain", text(Format::Table, Terminal::PLAIN, vec![batch()]));
-    insta::assert_snapshot!("table_cut_to_100", text(Format::Table, terminal(100, false), vec![batch()]));
-    insta::assert_snapshot!("table_records_at_40", text(Format::Table, terminal(40, false), vec![batch()]));
-    insta::assert_snapshot!("table_colours", text(Format::Table, terminal(200, true), vec![batch()]).replace('\x1b', "␛"));
-    insta::assert_snapshot!("table_empty", text(Format::Table, Terminal::PLAIN, vec![batch().slice(0, 0)]));
+    insta::assert_snapshot!(
+        "table_cut_to_100",
+        text(Format::Table, terminal(100, false), vec![batch()])
+    );
+    insta::assert_snapshot!(
+        "table_records_at_40",
+        text(Format::Table, terminal(40, false), vec![batch()])
+    );
+    insta::assert_snapshot!(
+        "table_colours",
+        text(Format::Table, terminal(200, true), vec![batch()]).replace('\x1b', "␛")
+    );
+    insta::assert_snapshot!(
+        "table_empty",
+        text(Format::Table, Terminal::PLAIN, vec![batch().slice(0, 0)])
+    );
 }
 
 #[test]
@@ -89,7 +113,11 @@ fn a_table_is_never_wider_than_its_terminal() {
 
 #[test]
 fn json_is_one_array_over_all_batches() {
-    let json = text(Format::Json, Terminal::PLAIN, vec![batch(), batch().slice(0, 0), batch()]);
+    let json = text(
+        Format::Json,
+        Terminal::PLAIN,
+        vec![batch(), batch().slice(0, 0), batch()],
+    );
     insta::assert_snapshot!("json", json);
     let rows: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), 6);
@@ -99,7 +127,10 @@ fn json_is_one_array_over_all_batches() {
 
 #[test]
 fn csv_has_one_header() {
-    insta::assert_snapshot!("csv", text(Format::Csv, Terminal::PLAIN, vec![batch(), batch().slice(1, 1)]));
+    insta::assert_snapshot!(
+        "csv",
+        text(Format::Csv, Terminal::PLAIN, vec![batch(), batch().slice(1, 1)])
+    );
     assert_eq!(
         text(Format::Csv, Terminal::PLAIN, vec![batch().slice(0, 0)]),
         "node_id,step,score,is_buggy,error,imports,at\n"
@@ -109,7 +140,10 @@ fn csv_has_one_header() {
 #[test]
 fn arrow_is_read_back() {
     let bytes = print(Format::Arrow, Terminal::PLAIN, vec![batch(), batch()]);
-    let batches: Vec<RecordBatch> = StreamReader::try_new(bytes.as_slice(), None).unwrap().map(Result::unwrap).collect();
+    let batches: Vec<RecordBatch> = StreamReader::try_new(bytes.as_slice(), None)
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
     assert_eq!(batches.len(), 2);
     // NaN is not equal to itself, so the score is left out.
     let without_score = |batch: &RecordBatch| batch.project(&[0, 1, 3, 4, 5, 6]).unwrap();
@@ -120,11 +154,19 @@ fn arrow_is_read_back() {
 fn arrow_is_refused_on_a_terminal_and_holds_one_result() {
     let refused = Printer::stdout(Format::Arrow, terminal(80, true), Terminal::PLAIN);
     assert!(matches!(refused, Err(CliError::Usage(_))));
-    let mut printer = Printer::new(Box::new(Shared::default()), Format::Arrow, Terminal::PLAIN, Terminal::PLAIN);
+    let mut printer = Printer::new(
+        Box::new(Shared::default()),
+        Format::Arrow,
+        Terminal::PLAIN,
+        Terminal::PLAIN,
+    );
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let output = || QueryOutput::of_batches(batch().schema(), vec![batch()]);
     runtime.block_on(printer.print(output())).unwrap();
-    assert!(matches!(runtime.block_on(printer.print(output())), Err(CliError::Usage(_))));
+    assert!(matches!(
+        runtime.block_on(printer.print(output())),
+        Err(CliError::Usage(_))
+    ));
 }
 
 #[test]
@@ -136,5 +178,8 @@ fn differences_and_programs() {
     insta::assert_snapshot!("diff_colours", coloured.replace('\x1b', "␛"));
     assert_eq!(unified_diff(("n1", old), ("n2", old), Terminal::PLAIN), "");
     insta::assert_snapshot!("numbered", numbered(&"line\n".repeat(11), Terminal::PLAIN));
-    insta::assert_snapshot!("wrapped", wrapped("A plan of several words that must be broken.\n\nAnd more.", "  ", 30));
+    insta::assert_snapshot!(
+        "wrapped",
+        wrapped("A plan of several words that must be broken.\n\nAnd more.", "  ", 30)
+    );
 }

@@ -15,7 +15,11 @@ const LOG_LINES: usize = 40;
 
 /// US dollars, to a hundredth of a cent.
 pub fn dollars(amount: f64) -> String {
-    if amount == 0.0 { "$0".to_owned() } else { format!("${amount:.4}") }
+    if amount == 0.0 {
+        "$0".to_owned()
+    } else {
+        format!("${amount:.4}")
+    }
 }
 
 /// The end of a program's log.
@@ -30,10 +34,17 @@ pub struct LogEnd {
 /// when the log was long.
 pub fn log_end(head: &str, tail: &str, bytes: u64) -> LogEnd {
     let has_gap = ((head.len() + tail.len()) as u64) < bytes;
-    let text = if has_gap { tail.to_owned() } else { format!("{head}{tail}") };
+    let text = if has_gap {
+        tail.to_owned()
+    } else {
+        format!("{head}{tail}")
+    };
     let lines: Vec<String> = text.lines().map(plain_line).collect();
     let cut = lines.len().saturating_sub(LOG_LINES);
-    LogEnd { text: lines[cut..].join("\n"), is_whole: cut == 0 && !has_gap }
+    LogEnd {
+        text: lines[cut..].join("\n"),
+        is_whole: cut == 0 && !has_gap,
+    }
 }
 
 /// A text with line numbers.

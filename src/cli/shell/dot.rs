@@ -23,8 +23,18 @@ Statements end with ; and may span lines. Ctrl-C clears the line or stops the qu
 .quit                  leave";
 
 /// Names of all commands, for completion.
-pub(super) const NAMES: [&str; 10] =
-    [".help", ".tables", ".schema", ".functions", ".policies", ".runs", ".format", ".timing", ".read", ".quit"];
+pub(super) const NAMES: [&str; 10] = [
+    ".help",
+    ".tables",
+    ".schema",
+    ".functions",
+    ".policies",
+    ".runs",
+    ".format",
+    ".timing",
+    ".read",
+    ".quit",
+];
 
 /// A command of the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +93,10 @@ impl DotCommand {
 
 fn tables(pattern: Option<&str>) -> String {
     let condition = pattern.map(|pattern| {
-        format!(" AND contains(lower(concat(table_schema, '.', table_name)), {})", literal(&pattern.to_lowercase()))
+        format!(
+            " AND contains(lower(concat(table_schema, '.', table_name)), {})",
+            literal(&pattern.to_lowercase())
+        )
     });
     format!(
         "SELECT concat(table_schema, '.', table_name) AS \"table\", table_type AS kind FROM information_schema.tables \
@@ -98,7 +111,10 @@ fn schema(table: &str) -> String {
 
 fn functions(pattern: Option<&str>) -> String {
     let condition = pattern.map(|pattern| format!(" WHERE contains(name, {})", literal(&pattern.to_lowercase())));
-    format!("SELECT name, kind, syntax, description FROM system.functions{} ORDER BY name", condition.unwrap_or_default())
+    format!(
+        "SELECT name, kind, syntax, description FROM system.functions{} ORDER BY name",
+        condition.unwrap_or_default()
+    )
 }
 
 #[cfg(test)]
@@ -110,10 +126,19 @@ mod tests {
         assert_eq!(DotCommand::parse(".help"), Ok(DotCommand::Help));
         assert_eq!(DotCommand::parse(" .quit; "), Ok(DotCommand::Quit));
         assert_eq!(DotCommand::parse(".format"), Ok(DotCommand::Format(None)));
-        assert_eq!(DotCommand::parse(".format CSV"), Ok(DotCommand::Format(Some(Format::Csv))));
+        assert_eq!(
+            DotCommand::parse(".format CSV"),
+            Ok(DotCommand::Format(Some(Format::Csv)))
+        );
         assert_eq!(DotCommand::parse(".timing off"), Ok(DotCommand::Timing(false)));
-        assert_eq!(DotCommand::parse(".read a b.sql"), Ok(DotCommand::Read("a b.sql".into())));
-        assert_eq!(DotCommand::parse(".schema evo.nodes"), Ok(DotCommand::Query("DESCRIBE evo.nodes".to_owned())));
+        assert_eq!(
+            DotCommand::parse(".read a b.sql"),
+            Ok(DotCommand::Read("a b.sql".into()))
+        );
+        assert_eq!(
+            DotCommand::parse(".schema evo.nodes"),
+            Ok(DotCommand::Query("DESCRIBE evo.nodes".to_owned()))
+        );
         for (line, error) in [
             (".nope", "there is no command '.nope'; .help lists them"),
             (".schema", ".schema takes the name of a table, such as evo.nodes"),
@@ -127,7 +152,9 @@ mod tests {
 
     #[test]
     fn a_pattern_is_a_literal() {
-        let Ok(DotCommand::Query(sql)) = DotCommand::parse(".tables it's") else { unreachable!() };
+        let Ok(DotCommand::Query(sql)) = DotCommand::parse(".tables it's") else {
+            unreachable!()
+        };
         assert!(sql.contains("'it''s'"), "{sql}");
     }
 }

@@ -23,7 +23,11 @@ pub(super) struct LineHelper {
 
 impl LineHelper {
     pub fn new(terminal: Terminal) -> Self {
-        Self { words: Words::default(), files: FilenameCompleter::new(), terminal }
+        Self {
+            words: Words::default(),
+            files: FilenameCompleter::new(),
+            terminal,
+        }
     }
 }
 
@@ -37,16 +41,29 @@ impl Completer for LineHelper {
         if before.starts_with(".read ") {
             return self.files.complete(line, pos, context);
         }
-        let start = before.rfind(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '$'))).map_or(0, |at| {
-            at + before[at..].chars().next().map_or(1, char::len_utf8)
-        });
+        let start = before
+            .rfind(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '$')))
+            .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
         let written = &before[start..];
         let words = if start == 0 && written.starts_with('.') {
-            dot::NAMES.iter().filter(|name| name.starts_with(written)).map(|name| (*name).to_owned()).collect()
+            dot::NAMES
+                .iter()
+                .filter(|name| name.starts_with(written))
+                .map(|name| (*name).to_owned())
+                .collect()
         } else {
             self.words.complete(written)
         };
-        Ok((start, words.into_iter().map(|word| Pair { display: word.clone(), replacement: word }).collect()))
+        Ok((
+            start,
+            words
+                .into_iter()
+                .map(|word| Pair {
+                    display: word.clone(),
+                    replacement: word,
+                })
+                .collect(),
+        ))
     }
 }
 
@@ -85,6 +102,10 @@ impl Validator for LineHelper {
     fn validate(&self, context: &mut ValidationContext<'_>) -> Result<ValidationResult, ReadlineError> {
         let text = context.input();
         let complete = text.trim_start().starts_with('.') || is_complete(text);
-        Ok(if complete { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
+        Ok(if complete {
+            ValidationResult::Valid(None)
+        } else {
+            ValidationResult::Incomplete
+        })
     }
 }

@@ -45,14 +45,20 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
             },
             ';' => (Kind::Semicolon, 1, true),
             c if c.is_whitespace() => (Kind::Blank, run(rest, char::is_whitespace), true),
-            c if c.is_ascii_digit() => {
-                (Kind::Number, run(rest, |c| c.is_ascii_alphanumeric() || c == '.' || c == '_'), true)
-            }
+            c if c.is_ascii_digit() => (
+                Kind::Number,
+                run(rest, |c| c.is_ascii_alphanumeric() || c == '.' || c == '_'),
+                true,
+            ),
             c if is_word(c) => (Kind::Word, run(rest, is_word), true),
             c => (Kind::Symbol, c.len_utf8(), true),
         };
         let (piece, tail) = rest.split_at(length);
-        pieces.push(Piece { kind, text: piece, closed });
+        pieces.push(Piece {
+            kind,
+            text: piece,
+            closed,
+        });
         rest = tail;
     }
     pieces
@@ -61,7 +67,10 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
 /// Whether the text holds a whole statement: its last piece that matters is a semicolon.
 pub(super) fn is_complete(text: &str) -> bool {
     let pieces = pieces(text);
-    let significant = pieces.iter().rev().find(|piece| !matches!(piece.kind, Kind::Blank | Kind::Comment));
+    let significant = pieces
+        .iter()
+        .rev()
+        .find(|piece| !matches!(piece.kind, Kind::Blank | Kind::Comment));
     match significant {
         Some(piece) => piece.kind == Kind::Semicolon && pieces.last().is_none_or(|last| last.closed),
         // Nothing but blanks and comments: there is nothing to wait for, unless a comment is open.
@@ -97,7 +106,13 @@ mod tests {
 
     #[test]
     fn nothing_is_lost() {
-        for text in ["SELECT 'it''s', \"a\"\"b\" -- x\n FROM t /* y */;", "'open", "/* open", "é § ", "1.5e3 x$1"] {
+        for text in [
+            "SELECT 'it''s', \"a\"\"b\" -- x\n FROM t /* y */;",
+            "'open",
+            "/* open",
+            "é § ",
+            "1.5e3 x$1",
+        ] {
             let joined: String = pieces(text).iter().map(|piece| piece.text).collect();
             assert_eq!(joined, text);
         }
@@ -105,10 +120,27 @@ mod tests {
 
     #[test]
     fn a_semicolon_ends_a_statement_only_outside_quotes_and_comments() {
-        for text in ["SELECT 1;", "SELECT ';' ; ", "SELECT 1; -- done", "", "  ", "-- note", "a; /* x */"] {
+        for text in [
+            "SELECT 1;",
+            "SELECT ';' ; ",
+            "SELECT 1; -- done",
+            "",
+            "  ",
+            "-- note",
+            "a; /* x */",
+        ] {
             assert!(is_complete(text), "{text}");
         }
-        for text in ["SELECT 1", "SELECT ';", "SELECT 1 -- ;", "SELECT \";", "/* ;", "SELECT 1; SELECT 2", "a; /* x", "a; 'x"] {
+        for text in [
+            "SELECT 1",
+            "SELECT ';",
+            "SELECT 1 -- ;",
+            "SELECT \";",
+            "/* ;",
+            "SELECT 1; SELECT 2",
+            "a; /* x",
+            "a; 'x",
+        ] {
             assert!(!is_complete(text), "{text}");
         }
     }

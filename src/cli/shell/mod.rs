@@ -118,7 +118,11 @@ fn editor(context: &Context) -> Result<Editor<LineHelper, FileHistory>, CliError
 }
 
 fn greet(config: &CladeConfig) {
-    note(format!("clade {} on {}; .help for help, Ctrl-D to leave", env!("CARGO_PKG_VERSION"), config.store.path.display()));
+    note(format!(
+        "clade {} on {}; .help for help, Ctrl-D to leave",
+        env!("CARGO_PKG_VERSION"),
+        config.store.path.display()
+    ));
 }
 
 /// Brings the completions up to date; without them the shell still works.
@@ -135,7 +139,11 @@ async fn refresh(client: &Client, editor: &mut Editor<LineHelper, FileHistory>) 
 
 /// `clade/history` in the user's data folder.
 fn history_file() -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let folder = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")))?;
     Some(folder.join("clade").join("history"))
 }

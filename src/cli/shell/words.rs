@@ -8,14 +8,102 @@ use crate::operators::Operator;
 
 /// Keywords of SQL and of our own statements.
 pub(super) const KEYWORDS: [&str; 96] = [
-    "ALL", "ANALYZE", "AND", "AS", "ASC", "ASYNC", "BETWEEN", "BY", "CANCEL", "CASE", "CAST", "CHECKPOINT", "COMMENT",
-    "COPY", "CREATE", "CROSS", "CUBE", "DELETE", "DESC", "DESCRIBE", "DISTINCT", "DROP", "ELSE", "END", "EVOLVE",
-    "EXCEPT", "EXISTS", "EXPAND", "EXPLAIN", "FALSE", "FILTER", "FIRST", "FOLLOWING", "FROM", "FULL", "GROUP",
-    "GROUPING", "HAVING", "IF", "ILIKE", "IN", "INNER", "INSERT", "INTERSECT", "INTERVAL", "INTO", "IS", "JOIN",
-    "LAST", "LATERAL", "LEFT", "LIKE", "LIMIT", "MODEL", "NATURAL", "NOT", "NULL", "NULLS", "OFFSET", "ON", "OPTIMIZE",
-    "OPTIONS", "OR", "ORDER", "OUTER", "OVER", "PARTITION", "POLICIES", "POLICY", "PRECEDING", "RANGE", "RECURSIVE",
-    "REPLACE", "RESUME", "RIGHT", "ROLLUP", "ROW", "ROWS", "RUN", "RUNS", "SANDBOX", "SELECT", "SET", "SHOW", "TABLE",
-    "TASK", "THEN", "TRUE", "UNBOUNDED", "UNION", "USING", "VALUES", "VIEW", "WHEN", "WHERE", "WITH",
+    "ALL",
+    "ANALYZE",
+    "AND",
+    "AS",
+    "ASC",
+    "ASYNC",
+    "BETWEEN",
+    "BY",
+    "CANCEL",
+    "CASE",
+    "CAST",
+    "CHECKPOINT",
+    "COMMENT",
+    "COPY",
+    "CREATE",
+    "CROSS",
+    "CUBE",
+    "DELETE",
+    "DESC",
+    "DESCRIBE",
+    "DISTINCT",
+    "DROP",
+    "ELSE",
+    "END",
+    "EVOLVE",
+    "EXCEPT",
+    "EXISTS",
+    "EXPAND",
+    "EXPLAIN",
+    "FALSE",
+    "FILTER",
+    "FIRST",
+    "FOLLOWING",
+    "FROM",
+    "FULL",
+    "GROUP",
+    "GROUPING",
+    "HAVING",
+    "IF",
+    "ILIKE",
+    "IN",
+    "INNER",
+    "INSERT",
+    "INTERSECT",
+    "INTERVAL",
+    "INTO",
+    "IS",
+    "JOIN",
+    "LAST",
+    "LATERAL",
+    "LEFT",
+    "LIKE",
+    "LIMIT",
+    "MODEL",
+    "NATURAL",
+    "NOT",
+    "NULL",
+    "NULLS",
+    "OFFSET",
+    "ON",
+    "OPTIMIZE",
+    "OPTIONS",
+    "OR",
+    "ORDER",
+    "OUTER",
+    "OVER",
+    "PARTITION",
+    "POLICIES",
+    "POLICY",
+    "PRECEDING",
+    "RANGE",
+    "RECURSIVE",
+    "REPLACE",
+    "RESUME",
+    "RIGHT",
+    "ROLLUP",
+    "ROW",
+    "ROWS",
+    "RUN",
+    "RUNS",
+    "SANDBOX",
+    "SELECT",
+    "SET",
+    "SHOW",
+    "TABLE",
+    "TASK",
+    "THEN",
+    "TRUE",
+    "UNBOUNDED",
+    "UNION",
+    "USING",
+    "VALUES",
+    "VIEW",
+    "WHEN",
+    "WHERE",
+    "WITH",
 ];
 
 /// Everything that can be completed.
@@ -31,11 +119,17 @@ impl Words {
     /// Reads the catalog.
     pub async fn load(client: &Client) -> Result<Self, CliError> {
         let mut words = Self::default();
-        words.general.extend(Operator::ALL.iter().map(|operator| operator.as_str().to_owned()));
+        words
+            .general
+            .extend(Operator::ALL.iter().map(|operator| operator.as_str().to_owned()));
         let columns = "SELECT table_schema, table_name, column_name FROM information_schema.columns \
                        WHERE table_schema <> 'information_schema'";
         for row in client.rows(columns).await?.iter() {
-            words.add_column(&row.text("table_schema")?, &row.text("table_name")?, &row.text("column_name")?);
+            words.add_column(
+                &row.text("table_schema")?,
+                &row.text("table_name")?,
+                &row.text("column_name")?,
+            );
         }
         for sql in [
             "SELECT name FROM system.functions",
@@ -53,9 +147,18 @@ impl Words {
     fn add_column(&mut self, schema: &str, table: &str, column: &str) {
         self.general.insert(format!("{schema}.{table}"));
         self.general.insert(column.to_owned());
-        self.members.entry(schema.to_owned()).or_default().insert(table.to_owned());
-        self.members.entry(table.to_owned()).or_default().insert(column.to_owned());
-        self.members.entry(format!("{schema}.{table}")).or_default().insert(column.to_owned());
+        self.members
+            .entry(schema.to_owned())
+            .or_default()
+            .insert(table.to_owned());
+        self.members
+            .entry(table.to_owned())
+            .or_default()
+            .insert(column.to_owned());
+        self.members
+            .entry(format!("{schema}.{table}"))
+            .or_default()
+            .insert(column.to_owned());
     }
 
     /// Words that go on from `written`. Keywords take the case that was begun with.
@@ -64,15 +167,31 @@ impl Words {
             && let Some(members) = self.members.get(&owner.to_lowercase())
         {
             let part = part.to_lowercase();
-            return members.iter().filter(|name| name.starts_with(&part)).map(|name| format!("{owner}.{name}")).collect();
+            return members
+                .iter()
+                .filter(|name| name.starts_with(&part))
+                .map(|name| format!("{owner}.{name}"))
+                .collect();
         }
         let lower = written.to_lowercase();
-        let mut found: Vec<String> =
-            self.general.iter().filter(|word| word.starts_with(&lower)).cloned().collect();
+        let mut found: Vec<String> = self
+            .general
+            .iter()
+            .filter(|word| word.starts_with(&lower))
+            .cloned()
+            .collect();
         if !written.is_empty() {
             let is_lower = written.chars().all(|c| !c.is_uppercase());
-            let keywords = KEYWORDS.iter().filter(|keyword| keyword.starts_with(&written.to_uppercase()));
-            found.extend(keywords.map(|word| if is_lower { word.to_lowercase() } else { (*word).to_owned() }));
+            let keywords = KEYWORDS
+                .iter()
+                .filter(|keyword| keyword.starts_with(&written.to_uppercase()));
+            found.extend(keywords.map(|word| {
+                if is_lower {
+                    word.to_lowercase()
+                } else {
+                    (*word).to_owned()
+                }
+            }));
         }
         found.sort();
         found.dedup();
@@ -86,9 +205,12 @@ mod tests {
 
     fn words() -> Words {
         let mut words = Words::default();
-        for (schema, table, column) in
-            [("evo", "nodes", "node_id"), ("evo", "nodes", "score"), ("evo", "runs", "run_id"), ("gym", "tasks", "task_id")]
-        {
+        for (schema, table, column) in [
+            ("evo", "nodes", "node_id"),
+            ("evo", "nodes", "score"),
+            ("evo", "runs", "run_id"),
+            ("gym", "tasks", "task_id"),
+        ] {
             words.add_column(schema, table, column);
         }
         words.general.insert("softmax".to_owned());

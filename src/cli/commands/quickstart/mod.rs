@@ -66,10 +66,18 @@ async fn tell(args: &QuickstartArgs, context: &Context, client: Client, printer:
     heading(printer, "Clade quickstart")?;
     fact(printer, "store", path.display())?;
     import(context, &client).await?;
-    let task = client.rows(&format!("SELECT * FROM gym.tasks WHERE task_id = {}", literal(TASK))).await?;
-    let task = task.first().ok_or_else(|| CliError::Failed(format!("the task {TASK} was not imported")))?;
+    let task = client
+        .rows(&format!("SELECT * FROM gym.tasks WHERE task_id = {}", literal(TASK)))
+        .await?;
+    let task = task
+        .first()
+        .ok_or_else(|| CliError::Failed(format!("the task {TASK} was not imported")))?;
     let rows = |name| Ok::<_, CliError>(task.optional_int(name)?.unwrap_or(0));
-    let direction = if task.bool("higher_is_better")? { "higher" } else { "lower" };
+    let direction = if task.bool("higher_is_better")? {
+        "higher"
+    } else {
+        "lower"
+    };
     fact(printer, "task", format!("{TASK}: {}", task.text("title")?))?;
     fact(
         printer,
@@ -84,7 +92,10 @@ async fn tell(args: &QuickstartArgs, context: &Context, client: Client, printer:
     fact(
         printer,
         "search",
-        format!("{} programs, {} at once, written by {MODEL}, parents chosen by {POLICY}", args.steps, args.workers),
+        format!(
+            "{} programs, {} at once, written by {MODEL}, parents chosen by {POLICY}",
+            args.steps, args.workers
+        ),
     )?;
     printer.line("")?;
 
@@ -110,7 +121,12 @@ async fn tell(args: &QuickstartArgs, context: &Context, client: Client, printer:
 async fn import(context: &Context, client: &Client) -> Result<(), CliError> {
     let folder = tempfile::tempdir().map_err(CliError::file(std::env::temp_dir()))?;
     build(context, folder.path()).await?;
-    client.output(&format!("CREATE TASK FROM {}", literal(&folder.path().join(TASK).to_string_lossy()))).await?;
+    client
+        .output(&format!(
+            "CREATE TASK FROM {}",
+            literal(&folder.path().join(TASK).to_string_lossy())
+        ))
+        .await?;
     Ok(())
 }
 
@@ -133,7 +149,9 @@ async fn build(context: &Context, folder: &Path) -> Result<(), CliError> {
     if !output.status.success() {
         let error = String::from_utf8_lossy(&output.stderr);
         let last = error.lines().last().unwrap_or("it says nothing").to_owned();
-        return Err(CliError::Failed(format!("the example task could not be made: {last}; {hint}")));
+        return Err(CliError::Failed(format!(
+            "the example task could not be made: {last}; {hint}"
+        )));
     }
     Ok(())
 }
