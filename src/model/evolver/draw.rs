@@ -349,8 +349,8 @@ pub(crate) fn categories(family: Family, many: bool, chance: &mut Chance) -> Cat
         (false, true) => &[
             (Categorical::OneHot, 2.0),
             (Categorical::Target, 1.5),
-            (Categorical::Frequency, 0.3),
-            (Categorical::Drop, 0.3),
+            (Categorical::Frequency, 0.15),
+            (Categorical::Drop, 0.15),
         ],
     };
     chance.weighted(weights).unwrap_or(Categorical::OneHot)

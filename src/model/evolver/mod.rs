@@ -26,10 +26,11 @@ mod tests;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use self::profile::TaskProfile;
@@ -59,23 +60,23 @@ impl Evolver {
         Self::default()
     }
 
-    fn profile(&self, task: &TaskContext) -> Result<Arc<TaskProfile>, ModelError> {
+    async fn profile(&self, task: &Arc<TaskContext>) -> Result<Arc<TaskProfile>, ModelError> {
         let key = profile::cache_key(task);
-        let known = self
-            .profiles
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&key)
-            .cloned();
+        let known = self.profiles.lock().get(&key).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
-        let read = Arc::new(TaskProfile::read(task)?);
-        let mut profiles = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
+        let task = Arc::clone(task);
+        let reading = tokio::task::spawn_blocking(move || TaskProfile::read(&task));
+        let read = reading.await.map_err(|error| ModelError::Provider {
+            model: Self::NAME.to_owned(),
+            message: format!("reading the task's files stopped: {error}"),
+        })??;
+        let mut profiles = self.profiles.lock();
         if profiles.len() >= MOST_PROFILES {
             profiles.clear();
         }
-        Ok(profiles.entry(key).or_insert(read).clone())
+        Ok(Arc::clone(profiles.entry(key).or_insert(Arc::new(read))))
     }
 }
 
@@ -98,7 +99,7 @@ impl Generator for Evolver {
             return Err(ModelError::Cancelled);
         }
         let start = Instant::now();
-        let profile = self.profile(&request.task)?;
+        let profile = self.profile(&request.task).await?;
         let program = search::program(request, &profile)?;
         Ok(Sample {
             text: format!("{}\n\n```python\n{}```\n", program.plan, program.code),

@@ -185,7 +185,8 @@ impl Family {
         Self::ALL.into_iter().find(|family| family.name() == base)
     }
 
-    /// Hyperparameters, under the names scikit-learn gives them.
+    /// Hyperparameters, under the names scikit-learn gives them; only the width of a radial kernel is given relative to the
+    /// number of columns, where it does not depend on the task.
     pub(crate) fn params(self, classifies: bool) -> &'static [Spec] {
         match self {
             Self::Ridge => &[("alpha", Log(0.01, 10_000.0), Usual::Float(10.0))],
@@ -198,7 +199,7 @@ impl Family {
             Self::LinearSvm => &[("C", Log(0.0003, 30.0), Usual::Float(0.1))],
             Self::Svm => &[
                 ("C", Log(0.05, 100.0), Usual::Float(2.0)),
-                ("gamma", Log(0.0003, 1.0), Usual::Float(0.02)),
+                ("relative_gamma", Log(0.05, 10.0), Usual::Float(1.0)),
             ],
             Self::Knn => NEIGHBOURS,
             Self::NaiveBayes => &[("alpha", Log(0.01, 10.0), Usual::Float(0.5))],

@@ -10,7 +10,7 @@ use super::parts::{
 use super::ranking::complete;
 use super::scalar::Scalar;
 use crate::model::evolver::metric::Metric;
-use crate::model::evolver::profile::{Outcome, TaskProfile};
+use crate::model::evolver::profile::{Forecast, Outcome, TaskProfile};
 
 /// Most members of a blend.
 pub(crate) const MOST_MEMBERS: usize = 5;
@@ -210,7 +210,11 @@ impl TabularGenome {
                 waves: 2,
                 years: 0,
             });
+            self.folds = self.folds.min(Forecast::FOLDS);
             chosen.lags = chosen.lags.min(forecast.lags.len() as u32);
+            if chosen.level == Level::Year && !forecast.several_years {
+                chosen.level = Level::Trend;
+            }
             chosen.waves = chosen.waves.min(6);
             chosen.years = chosen.years.min(50);
             let positive = matches!(profile.outcome, Outcome::Values { low, .. } if low > 0.0);

@@ -13,6 +13,7 @@ pub(crate) use columns::{DateLayout, Kind};
 pub(crate) use outcome::{Outcome, Ranking};
 
 use self::columns::{continues, is_group, kind};
+pub(crate) use self::table::Format;
 use self::table::Table;
 use super::Evolver;
 use super::metric::Metric;
@@ -42,6 +43,13 @@ pub(crate) struct Forecast {
     pub(crate) lags: Vec<u32>,
     /// Pandas offset of one step.
     pub(crate) step: &'static str,
+    /// True when even the first fold of a validation sees years enough for a mean of the latest known year.
+    pub(crate) several_years: bool,
+}
+
+impl Forecast {
+    /// Folds of a validation.
+    pub(crate) const FOLDS: u32 = 3;
 }
 
 /// Everything the grammar needs to know of a task.
@@ -91,10 +99,8 @@ pub(crate) struct TaskProfile {
     pub(crate) images: Option<Images>,
     /// Series.
     pub(crate) series: Option<Series>,
-    /// Field separator of the tables.
-    pub(crate) separator: char,
-    /// False when the tables are Latin-1.
-    pub(crate) utf8: bool,
+    /// How the training table, the test table and the sample submission are written.
+    pub(crate) formats: [Format; 3],
     /// Longest a program may run.
     pub(crate) time_limit_seconds: u64,
 }
@@ -171,8 +177,7 @@ impl TaskProfile {
             group: None,
             time_order: None,
             forecast: None,
-            separator: train.separator,
-            utf8: train.utf8,
+            formats: [train.format, test.format, sample.format],
             time_limit_seconds: task.time_limit_seconds,
             images: images.clone(),
             series: series.clone(),
@@ -350,10 +355,15 @@ fn forecast(time: &TimeColumn, dates: &[String], horizon: usize) -> Option<Forec
     for lag in &mut lags {
         *lag += (years - 1) * year;
     }
+    // The first of the validation's folds must still see what each feature looks back to.
+    let steps = dates.len();
+    let least = steps.saturating_sub(Forecast::FOLDS as usize * horizon.min(steps / (Forecast::FOLDS as usize + 1)));
+    lags.retain(|lag| f64::from(*lag) <= 0.6 * least as f64);
     Some(Forecast {
         time: time.clone(),
         lags,
         step,
+        several_years: least >= ((2 + years) * year) as usize,
     })
 }
 

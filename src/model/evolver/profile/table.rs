@@ -16,15 +16,22 @@ const MISSING: &[&str] = &[
     "", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "<NA>", "#N/A", "#NA",
 ];
 
+/// How a CSV file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Format {
+    /// Field separator.
+    pub(crate) separator: char,
+    /// False when the file is not UTF-8 and was read as Latin-1.
+    pub(crate) utf8: bool,
+}
+
 /// The first rows of a CSV file.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     /// Column names.
     pub(crate) columns: Vec<String>,
-    /// Field separator.
-    pub(crate) separator: char,
-    /// False when the file is not UTF-8 and was read as Latin-1.
-    pub(crate) utf8: bool,
+    /// How the file is written.
+    pub(crate) format: Format,
     /// Number of rows, estimated when the file is longer than what is read.
     pub(crate) row_count: usize,
     /// True when all rows were read.
@@ -76,8 +83,7 @@ impl Table {
             .collect();
         Ok(Self {
             columns,
-            separator,
-            utf8,
+            format: Format { separator, utf8 },
             row_count,
             complete,
             index,

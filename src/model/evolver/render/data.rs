@@ -20,11 +20,17 @@ pub(crate) fn settings(script: &mut Script, genome: &Genome, profile: &TaskProfi
 
 /// The call that reads one of the three tables.
 pub(crate) fn read(profile: &TaskProfile, file: &str) -> String {
+    let [train, test, sample] = profile.formats;
+    let format = match file {
+        TRAIN => train,
+        TEST => test,
+        _ => sample,
+    };
     let mut options = String::new();
-    if profile.separator != ',' {
-        options += &format!(", sep={}", quote(&profile.separator.to_string()));
+    if format.separator != ',' {
+        options += &format!(", sep={}", quote(&format.separator.to_string()));
     }
-    if !profile.utf8 {
+    if !format.utf8 {
         options += ", encoding=\"latin-1\"";
     }
     format!("pd.read_csv(DATA_DIR / {}{options})", quote(file))

@@ -15,6 +15,10 @@ pub(crate) fn expression(
 ) -> String {
     let classifies = profile.classifies();
     let params = format!("**MEMBERS[{}][\"params\"]", quote(name));
+    let kernel = format!(
+        "C=MEMBERS[{0}][\"params\"][\"C\"], gamma=MEMBERS[{0}][\"params\"][\"relative_gamma\"] / X.shape[1]",
+        quote(name)
+    );
     let balanced = if genome.balanced {
         ", class_weight=\"balanced\""
     } else {
@@ -50,11 +54,11 @@ pub(crate) fn expression(
             scaled_target(script, &machine)
         }
         (Family::Svm, true) => {
-            let machine = simple(script, "sklearn.svm", "SVC", &params, balanced);
+            let machine = simple(script, "sklearn.svm", "SVC", &kernel, balanced);
             calibrated(script, &machine)
         }
         (Family::Svm, false) => {
-            let machine = simple(script, "sklearn.svm", "SVR", &params, "");
+            let machine = simple(script, "sklearn.svm", "SVR", &kernel, "");
             scaled_target(script, &machine)
         }
         (Family::Knn, true) => simple(script, "sklearn.neighbors", "KNeighborsClassifier", &params, ""),
