@@ -4,6 +4,7 @@ mod defaults;
 mod error;
 mod expand_handler;
 mod functions_table;
+mod history;
 mod leases_table;
 mod models_table;
 mod open;

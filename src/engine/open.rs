@@ -9,11 +9,13 @@ use clade_catalog::{Clock, ColdLocation, MaintenanceOptions, S3Location, Store, 
 use datafusion::execution::SessionState;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use super::defaults::Defaults;
 use super::error::{EngineError, Result};
 use super::expand_handler::SchedulerExpandHandler;
+use super::history::StoreHistory;
 use super::leases_table::LeasesTable;
 use super::models_table::ModelsTable;
 use super::policies::{PoliciesTable, PolicyCache};
@@ -24,6 +26,7 @@ use crate::config::{Config, Loaded};
 use crate::model::{Evolver, Generator, ModelRegistry, Replay};
 use crate::operators::Prompts;
 use crate::plan::ExpandHandler;
+use crate::policy::PolicyTrace;
 use crate::sandbox::{Limits, NativeExecutor, NativeOptions, ProcessExecutor, ProcessOptions};
 use crate::scheduler::{Sandbox, Sandboxes, Scheduler, Services, this_process};
 use crate::session::{Catalog, Queries, build};
@@ -82,10 +85,17 @@ impl Engine {
     /// As [`Engine::open`].
     pub async fn open_with(loaded: &Loaded, mode: OpenMode, extensions: Extensions) -> Result<Arc<Self>> {
         let config = loaded.config.clone();
+        if let Some(name) = config.models.keys().next() {
+            return Err(EngineError::Config(format!(
+                "models.{name}: this version has the built-in models evolver and replay only; remove the section"
+            )));
+        }
         let clock = extensions.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let store = open_store(&config, mode, &clock)?;
-        let (base, catalog) = build(&store).await?;
+        let (mut base, catalog) = build(&store).await?;
         let queries = Arc::new(Queries::new(store.clone(), base.clone()));
+        let history = Arc::new(StoreHistory::new(store.clone(), Arc::clone(&queries)));
+        base.register_udtf("policy_trace", Arc::new(PolicyTrace::new(history)));
         let mut models = models(&store, &queries);
         for model in extensions.models {
             models.register(model);
@@ -95,6 +105,11 @@ impl Engine {
         let services = Arc::new(Services {
             candidate_limits: candidate_limits(&config),
             evaluation_limits: evaluation_limits(&config),
+            job_slots: Semaphore::new(
+                usize::try_from(config.sandbox.effective_concurrency())
+                    .unwrap_or(1)
+                    .max(1),
+            ),
             work_dir: work_dir(&store),
             clock: Arc::clone(&clock),
             owner: this_process(),

@@ -74,13 +74,23 @@ fn own(conn: &Connection) -> rusqlite::Result<Vec<Policy>> {
         .collect()
 }
 
+/// All policies of a store: the shipped ones, then the user's own.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(super) async fn policies_of(store: &Store) -> clade_catalog::Result<Vec<Policy>> {
+    let mut policies: Vec<Policy> = shipped().collect();
+    policies.extend(store.control_read(own).await?);
+    Ok(policies)
+}
+
 impl Engine {
     /// The policy of a name.
     ///
     /// # Errors
     /// When there is none; the message lists the known ones.
     pub async fn policy(&self, name: &str) -> Result<Policy> {
-        let policies = self.policies().await?;
+        let policies = policies_of(self.store()).await?;
         let known: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
         policies
             .iter()
@@ -92,12 +102,6 @@ impl Engine {
                     known.join(", ")
                 ))
             })
-    }
-
-    async fn policies(&self) -> Result<Vec<Policy>> {
-        let mut policies: Vec<Policy> = shipped().collect();
-        policies.extend(self.store().control_read(own).await?);
-        Ok(policies)
     }
 
     /// Brings the views of the user's own policies up to date with the store, which another process may have changed.
@@ -234,8 +238,7 @@ impl VirtualTable for PoliciesTable {
     }
 
     async fn rows(&self) -> DataFusionResult<RecordBatch> {
-        let mut policies: Vec<Policy> = shipped().collect();
-        policies.extend(self.0.control_read(own).await?);
+        let policies = policies_of(&self.0).await?;
         let texts = |values: Vec<Option<String>>| Arc::new(StringArray::from(values)) as ArrayRef;
         let origin = |policy: &Policy| if policy.is_shipped { "shipped" } else { "own" }.to_owned();
         let created =

@@ -89,6 +89,10 @@ pub async fn run_program(
     keep: Option<&mut Option<Vec<u8>>>,
 ) -> Result<ProgramResult> {
     let sandbox = services.sandbox(run.sandbox)?;
+    let _slot = tokio::select! {
+        slot = services.job_slots.acquire() => slot.map_err(|_| SchedulerError::Cancelled)?,
+        () = cancel.cancelled() => return Err(SchedulerError::Cancelled),
+    };
     let output_dir = services.work_dir.join(format!("{}-{}", run.job_id, std::process::id()));
     let io = |source| SchedulerError::Io {
         path: output_dir.clone(),

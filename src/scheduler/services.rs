@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clade_catalog::{Clock, Store};
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use super::error::{Result, SchedulerError};
 use crate::gym::Task;
@@ -43,6 +44,8 @@ pub struct Services {
     pub candidate_limits: Limits,
     /// Limits of an evaluation.
     pub evaluation_limits: Limits,
+    /// Jobs that may run at once; waiting for one is no part of any budget.
+    pub job_slots: Semaphore,
     /// Where jobs leave what was collected, until it is recorded.
     pub work_dir: PathBuf,
     /// Time.

@@ -310,3 +310,30 @@ async fn a_snapshot_is_a_moment_that_can_be_read_again() {
     rows(&past, &format!("SET clade.snapshot = '{middle}'")).await.unwrap();
     assert_eq!(number(&past, "SELECT count(*) FROM evo.nodes").await, 5);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trace_of_the_own_policy_agrees_and_of_another_differs() {
+    let fixture = Fixture::new();
+    let engine = fixture.create().await;
+    let client = session(&engine);
+    rows(
+        &client,
+        "EVOLVE TASK 'toy' WITH (steps => 20, workers => 1, seed => 4, id => 'r')",
+    )
+    .await
+    .unwrap();
+    let agreed = "SELECT count(*) FROM policy_trace('openmle_evo', 'r') WHERE agrees";
+    assert_eq!(number(&client, agreed).await, 20);
+    let drafts = "SELECT count(*) FROM policy_trace('best_of_n', 'r') WHERE drawn_operator <> 'draft'";
+    assert_eq!(number(&client, drafts).await, 0);
+    assert!(
+        table(&client, "SELECT * FROM policy_trace('openmle_evo', 'nope')")
+            .await
+            .contains("there is no run 'nope'")
+    );
+    assert!(
+        table(&client, "SELECT * FROM policy_trace('nope', 'r')")
+            .await
+            .contains("there is no policy 'nope'")
+    );
+}
