@@ -6,7 +6,7 @@ use super::genome::{
 use super::profile::{Series, TaskProfile};
 
 /// Seconds a program starts with: the imports.
-const START: f64 = 2.0;
+pub(crate) const START: f64 = 2.0;
 /// Longest a program should usually run.
 const USUAL: f64 = 20.0;
 /// Share of the time limit a program may take by the estimate, which may be wrong by a factor.

@@ -41,7 +41,6 @@ static ARGUMENT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b([A-Z
 
 /// The nearest genome to a program, or `None` when it shows no estimator of the grammar.
 pub(crate) fn read(code: &str, profile: &TaskProfile) -> Option<Genome> {
-    const MOST: usize = 3;
     let used: String = code
         .lines()
         .filter(|line| {
@@ -50,16 +49,10 @@ pub(crate) fn read(code: &str, profile: &TaskProfile) -> Option<Genome> {
         })
         .collect::<Vec<_>>()
         .join("\n");
-    let mut members: Vec<(String, Member)> = Vec::new();
-    for (pattern, family) in ESTIMATORS.iter() {
-        let Some(found) = pattern.find(&used) else { continue };
-        if members.len() == MOST || members.iter().any(|(name, _)| name == family.name()) {
-            continue;
-        }
-        let mut member = draw::member(*family, profile);
-        arguments(&used[found.end()..], *family, profile, &mut member);
-        prepare(&used, &mut member);
-        members.push((family.name().to_owned(), member));
+    let mut members = members(&used, profile);
+    if members.is_empty() {
+        // An estimator imported under another name shows only there.
+        members = self::members(code, profile);
     }
     if members.is_empty() {
         return None;
@@ -70,6 +63,23 @@ pub(crate) fn read(code: &str, profile: &TaskProfile) -> Option<Genome> {
     }
     genome.drop_duplicates = used.contains("drop_duplicates");
     Genome::Tabular(genome).normalised(profile)
+}
+
+/// A member for each of the first few estimators that a text names.
+fn members(text: &str, profile: &TaskProfile) -> Vec<(String, Member)> {
+    const MOST: usize = 3;
+    let mut members: Vec<(String, Member)> = Vec::new();
+    for (pattern, family) in ESTIMATORS.iter() {
+        let Some(found) = pattern.find(text) else { continue };
+        if members.len() == MOST || members.iter().any(|(name, _)| name == family.name()) {
+            continue;
+        }
+        let mut member = draw::member(*family, profile);
+        arguments(&text[found.end()..], *family, profile, &mut member);
+        prepare(text, &mut member);
+        members.push((family.name().to_owned(), member));
+    }
+    members
 }
 
 /// Takes over literal keyword arguments of a call, under scikit-learn's names.

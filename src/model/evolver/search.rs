@@ -265,8 +265,9 @@ fn debug(
             "keeps its estimators and writes the rest anew in plain pipelines".to_owned(),
         )
     };
-    let repaired = if ours && repaired == genome {
-        varied(draw::plainest(profile), profile, chance)
+    let plainest = draw::plainest(profile);
+    let repaired = if repaired == plainest || (ours && repaired == genome) {
+        varied(plainest, profile, chance)
     } else {
         repaired
     };

@@ -520,8 +520,7 @@ fn programs_of_others_are_met_half_way() {
                 model = XGBRegressor(n_estimators=250, learning_rate=0.03)\nother = Ridge(alpha=5)\ny = np.log1p(y)\n";
     let genome = foreign::read(code, &profile).unwrap();
     let tabular = tabular(&genome);
-    let names: Vec<_> = tabular.members.0.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["hist_boosting", "ridge"]);
+    assert_eq!(genome.names(), ["hist_boosting", "ridge"]);
     let boosting = tabular.members.get("hist_boosting").unwrap();
     assert_eq!(boosting.params.get("max_iter"), Some(&Scalar::Int(250)));
     assert_eq!(boosting.params.get("learning_rate"), Some(&Scalar::Float(0.03)));
@@ -530,6 +529,8 @@ fn programs_of_others_are_met_half_way() {
         Some(&Scalar::Float(5.0))
     );
     assert_eq!(tabular.target, super::genome::Target::Log);
+    let aliased = "from sklearn.ensemble import ExtraTreesRegressor as M\nmodel = M(n_estimators=99)\n";
+    assert_eq!(foreign::read(aliased, &profile).unwrap().names(), ["extra_trees"]);
     assert!(foreign::read("print('hello')", &profile).is_none());
 }
 

@@ -62,4 +62,12 @@ impl Genome {
         let json = serde_json::to_string(self).unwrap_or_default();
         Literal::parse(&json).map_or_else(String::new, |literal| literal.python(0, "CONFIG = ".len()))
     }
+
+    /// Names of the members or scorers.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        match self {
+            Self::Tabular(genome) => genome.members.0.iter().map(|(name, _)| name.as_str()).collect(),
+            Self::Ranking(genome) => genome.scorers.0.iter().map(|(name, _)| name.as_str()).collect(),
+        }
+    }
 }
