@@ -182,12 +182,17 @@ fn boot_id() -> String {
         .unwrap_or_default()
 }
 
-/// Start time of a process in clock ticks since boot, from field 22 of `/proc/PID/stat`.
+/// Start time of a process in clock ticks since boot, from field 22 of `/proc/PID/stat`; none for one that is dead but still
+/// listed because its parent has not asked for its end.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field may hold spaces; the fields after its closing bracket do not.
     let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = fields.split_whitespace();
+    if matches!(fields.next()?, "Z" | "X") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
 }
 
 /// Whether the process of an identity may still be alive. A process of another machine always may.
@@ -208,6 +213,8 @@ fn owner_may_live(owner: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
@@ -216,5 +223,21 @@ mod tests {
         let dead = format!("{}/{}/4194304/1", host_name(), boot_id());
         assert!(!owner_may_live(&dead));
         assert!(owner_may_live("elsewhere/boot/1/1"));
+    }
+
+    #[test]
+    fn a_dead_process_that_nobody_waits_for_is_dead() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let identity = |pid| format!("{}/{}/{pid}/{}", host_name(), boot_id(), start_time(pid).unwrap());
+        let owner = identity(child.id());
+        assert!(owner_may_live(&owner));
+        child.kill().unwrap();
+        while owner_may_live(&owner) {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
     }
 }
