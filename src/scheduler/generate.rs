@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::attempt::Attempt;
 use super::error::Result;
 use super::ids;
+use super::paid::{self, PaidReply};
 use super::record;
 use super::services::Services;
 use crate::gym::Task;
@@ -56,7 +57,41 @@ impl Generated {
     }
 }
 
-/// Generates a reply for an attempt.
+impl Generated {
+    /// What an earlier try paid for: its row and its spend are in the store.
+    fn paid(reply: PaidReply, attempt: &Attempt, operator: Operator, shown: Vec<(String, String)>) -> Self {
+        Self {
+            generation_id: reply.generation_id,
+            operator_version: operator_version(operator),
+            request_hash: reply.request_hash,
+            parameters: parameters_text(&sampling(attempt)),
+            prompt: reply.prompt,
+            sample: reply.sample,
+            shown,
+            started_at: reply.started_at,
+            finished_at: reply.finished_at,
+            committed: true,
+        }
+    }
+}
+
+fn sampling(attempt: &Attempt) -> SamplingParams {
+    SamplingParams {
+        temperature: attempt.settings.temperature,
+        top_p: attempt.settings.top_p,
+        max_tokens: attempt.settings.max_completion_tokens,
+    }
+}
+
+/// Sampling parameters as `evo.generations` keeps them.
+fn parameters_text(params: &SamplingParams) -> String {
+    json!({
+        "temperature": params.temperature, "top_p": params.top_p, "max_tokens": params.max_tokens,
+    })
+    .to_string()
+}
+
+/// Generates a reply for an attempt, or takes the one that an earlier try paid for.
 ///
 /// # Errors
 /// When the prompt does not render or the generator fails.
@@ -73,19 +108,22 @@ pub async fn generate(
 ) -> Result<Generated> {
     let generator = services.models.get(&attempt.model)?;
     let info = generator.describe();
+    let shown = nodes
+        .iter()
+        .map(|node| (node.role.clone(), node.node_id.clone()))
+        .collect();
+    if tries > 1
+        && !info.free
+        && let Some(paid) = paid::find(services, attempt).await?
+    {
+        return Ok(Generated::paid(paid, attempt, operator, shown));
+    }
     let context = Arc::new(task_context(task, attempt));
     let messages = services.prompts.render(operator, &context, nodes, budget)?;
-    let params = SamplingParams {
-        temperature: attempt.settings.temperature,
-        top_p: attempt.settings.top_p,
-        max_tokens: attempt.settings.max_completion_tokens,
-    };
+    let params = sampling(attempt);
     let version = operator_version(operator);
     let prompt = prompt_text(&messages);
-    let parameters = json!({
-        "temperature": params.temperature, "top_p": params.top_p, "max_tokens": params.max_tokens,
-    })
-    .to_string();
+    let parameters = parameters_text(&params);
     let request_hash = ids::sha256_hex(
         json!([version, prompt, attempt.model, parameters, attempt.seed, attempt.sample])
             .to_string()
@@ -125,10 +163,7 @@ pub async fn generate(
         parameters,
         prompt,
         sample,
-        shown: nodes
-            .iter()
-            .map(|node| (node.role.clone(), node.node_id.clone()))
-            .collect(),
+        shown,
         started_at,
         finished_at: services.now(),
         committed: false,

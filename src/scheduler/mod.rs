@@ -18,6 +18,7 @@ mod heartbeat;
 mod ids;
 mod index;
 mod lease;
+mod paid;
 mod pipeline;
 mod queue;
 mod record;
