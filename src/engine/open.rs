@@ -28,7 +28,7 @@ use crate::operators::Prompts;
 use crate::plan::ExpandHandler;
 use crate::policy::PolicyTrace;
 use crate::sandbox::{Limits, NativeExecutor, NativeOptions, ProcessExecutor, ProcessOptions};
-use crate::scheduler::{Sandbox, Sandboxes, Scheduler, Services, this_process};
+use crate::scheduler::{Sandbox, Sandboxes, Scheduler, Services, sweep_work_dir, this_process};
 use crate::session::{Catalog, Queries, build};
 
 /// How the store is opened.
@@ -144,6 +144,7 @@ impl Engine {
             base,
         });
         if !engine.store.is_read_only() {
+            sweep_work_dir(&work_dir(&engine.store));
             for sandbox in engine.scheduler.services().sandboxes.values() {
                 sandbox.executor.sweep().await?;
             }

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::{Result, SchedulerError};
 use super::ids;
 use super::services::Services;
+use super::work_dir::WorkDir;
 use crate::gym::TaskSplit;
 use crate::sandbox::{CandidateJob, CandidateResult, ResultState, Scoring, run_candidate};
 
@@ -93,12 +94,10 @@ pub async fn run_program(
         slot = services.job_slots.acquire() => slot.map_err(|_| SchedulerError::Cancelled)?,
         () = cancel.cancelled() => return Err(SchedulerError::Cancelled),
     };
-    let output_dir = services.work_dir.join(format!("{}-{}", run.job_id, std::process::id()));
-    let io = |source| SchedulerError::Io {
-        path: output_dir.clone(),
+    let work_dir = WorkDir::create(&services.work_dir, &run.job_id).map_err(|source| SchedulerError::Io {
+        path: services.work_dir.clone(),
         source,
-    };
-    tokio::fs::create_dir_all(&output_dir).await.map_err(io)?;
+    })?;
     let mut limits = services.candidate_limits.clone();
     limits.wall = Duration::from_secs_f64(run.seconds);
     let mut evaluation_limits = services.evaluation_limits.clone();
@@ -120,7 +119,7 @@ pub async fn run_program(
         limits,
         evaluation_limits,
         output_name: SUBMISSION.to_owned(),
-        output_dir: output_dir.clone(),
+        output_dir: work_dir.path().to_owned(),
         warm: run.warm,
         warm_evaluation: run.warm,
         self_reported: clade_udfs::text::final_validation_score,
@@ -133,8 +132,11 @@ pub async fn run_program(
         },
         _ => Ok(()),
     };
-    tokio::fs::remove_dir_all(&output_dir).await.map_err(io)?;
-    kept.map_err(io)?;
+    kept.map_err(|source| SchedulerError::Io {
+        path: work_dir.path().to_owned(),
+        source,
+    })?;
+    drop(work_dir);
     let metric_hash = if run.self_reported {
         None
     } else {

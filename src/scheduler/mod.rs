@@ -30,6 +30,7 @@ mod select;
 mod services;
 mod statement;
 mod tasks;
+mod work_dir;
 
 pub use attempt::{Attempt, AttemptSettings};
 pub use budget::{Balance, BudgetError, BudgetExhausted, Resource};
@@ -47,3 +48,4 @@ pub use run::{BestNode, ENGINE_VERSION, Progress, Run, RunOptions};
 pub use runs::{RunHandle, Scheduler};
 pub use services::{Sandbox, Sandboxes, Services};
 pub use statement::StatementRecord;
+pub use work_dir::sweep as sweep_work_dir;
