@@ -2,7 +2,7 @@
 
 mod config;
 mod evolve;
-mod fixture;
+pub mod fixture;
 mod help;
 mod history;
 mod shell;

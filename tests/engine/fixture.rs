@@ -7,6 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::util::pretty::pretty_format_batches;
 use clade::config::{Override, Sources};
 use clade::engine::{Engine, EngineError, Extensions, OpenMode, Session, SessionOptions};
+use clade::model::Generator;
 use clade::scheduler::Sandbox;
 use clade_catalog::{Rows, Txn, Value};
 use tempfile::TempDir;
@@ -38,27 +39,8 @@ impl Fixture {
     }
 
     pub async fn open(&self, mode: OpenMode) -> Result<Arc<Engine>, EngineError> {
-        let set = |text: &str| Override::parse(text, "test").unwrap();
-        let sources = Sources {
-            overrides: vec![
-                set(&format!("store.path={}", self.store().display())),
-                set("python.interpreter=python3"),
-                set("sandbox.executor=instant"),
-                set("search.model=scripted"),
-                set("search.workers=3"),
-            ],
-            ..Sources::default()
-        };
-        let sandbox = Sandbox {
-            executor: Arc::clone(&self.sandbox) as _,
-            evaluator: Arc::clone(&self.sandbox) as _,
-        };
-        let extensions = Extensions {
-            models: vec![Arc::clone(&self.model) as _],
-            sandboxes: [("instant".to_owned(), sandbox)].into(),
-            clock: None,
-        };
-        Engine::open_with(&sources.load().unwrap(), mode, extensions).await
+        let models = vec![Arc::clone(&self.model) as _];
+        open_store(&self.store(), &[], models, Arc::clone(&self.sandbox), mode).await
     }
 
     /// A new store with the task `toy`, higher is better, and a leaderboard of ten teams.
@@ -67,6 +49,42 @@ impl Fixture {
         add_task(&engine, "toy").await;
         engine
     }
+}
+
+/// An engine on a store with the given generators and the instant sandbox. Settings are written `key=value`.
+pub async fn open_store(
+    store: &Path,
+    settings: &[&str],
+    models: Vec<Arc<dyn Generator>>,
+    sandbox: Arc<Instant>,
+    mode: OpenMode,
+) -> Result<Arc<Engine>, EngineError> {
+    let path = format!("store.path={}", store.display());
+    let common = [
+        &path,
+        "python.interpreter=python3",
+        "sandbox.executor=instant",
+        "search.model=scripted",
+        "search.workers=3",
+    ];
+    let sources = Sources {
+        overrides: common
+            .iter()
+            .chain(settings)
+            .map(|text| Override::parse(text, "test").unwrap())
+            .collect(),
+        ..Sources::default()
+    };
+    let sandbox = Sandbox {
+        executor: Arc::clone(&sandbox) as _,
+        evaluator: sandbox,
+    };
+    let extensions = Extensions {
+        models,
+        sandboxes: [("instant".to_owned(), sandbox)].into(),
+        clock: None,
+    };
+    Engine::open_with(&sources.load().unwrap(), mode, extensions).await
 }
 
 pub async fn add_task(engine: &Engine, task_id: &str) {

@@ -1,7 +1,7 @@
 //! The engine as a whole: statements, searches, faults, on real stores.
 
-mod fixture;
-mod instant;
+pub mod fixture;
+pub mod instant;
 mod search;
 mod slt;
 mod statements;

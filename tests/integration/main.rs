@@ -12,3 +12,8 @@ mod cli;
 mod engine;
 #[path = "../model/mod.rs"]
 mod model;
+
+#[path = "../crash/mod.rs"]
+mod crash;
+#[path = "../readers/mod.rs"]
+mod readers;

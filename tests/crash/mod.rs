@@ -1,0 +1,9 @@
+//! Processes that are killed or that share a store: nothing is lost, nothing is doubled, nothing is left behind.
+
+mod invariants;
+mod kills;
+mod leftovers;
+mod metered;
+mod native;
+mod process;
+mod together;
