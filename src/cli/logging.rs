@@ -16,6 +16,11 @@ pub fn start(config: &LogConfig) -> Result<(), CliError> {
             config.level
         ))
     })?;
+    // The Delta library reports the missing log of a new table as an error before the table is made.
+    let filter = match "buoyant_kernel=off".parse() {
+        Ok(directive) if !config.level.contains("buoyant_kernel") => filter.add_directive(directive),
+        _ => filter,
+    };
     let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
     // A second start in one process (a test) keeps the first.
     let _ = if config.json {

@@ -20,7 +20,13 @@ impl PythonConfig {
     /// parents, else `python3` of the search path.
     pub fn resolve(&self, store: &Path, cwd: &Path) -> PathBuf {
         if let Some(interpreter) = &self.interpreter {
-            return interpreter.clone();
+            // A bare name is looked up on the search path; a path is meant from here, wherever a job starts.
+            let is_name = interpreter.components().count() == 1;
+            return if is_name {
+                interpreter.clone()
+            } else {
+                cwd.join(interpreter)
+            };
         }
         let store = cwd.join(store);
         store

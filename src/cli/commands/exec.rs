@@ -15,6 +15,7 @@ use crate::cli::printer::log_end;
 use crate::cli::sql_text::literal;
 use crate::cli::terminal::{Look, note};
 use crate::engine::EngineError;
+use crate::sandbox::ResultState;
 use crate::scheduler::{ProgramRun, fresh_id, job_rows, run_program};
 
 /// Columns of a job that are printed.
@@ -116,5 +117,12 @@ pub async fn run(args: ExecArgs, context: &Context) -> Result<(), CliError> {
         }
     }
     client.close().await;
-    Ok(())
+    if candidate.state == ResultState::Success {
+        return Ok(());
+    }
+    let detail = candidate.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+    Err(CliError::Failed(format!(
+        "the program ended as {}{detail}",
+        candidate.state.as_str()
+    )))
 }
