@@ -9,8 +9,15 @@ const PREFIX: &str = "CLADE_";
 /// Prefix of variables that belong to the tests and set nothing.
 const TEST_PREFIX: &str = "CLADE_TEST_";
 
-/// Variables of the Makefile and of what runs inside a sandbox; they set nothing either.
-const OTHERS: [&str; 3] = ["CLADE_PYTHON_ENV", "CLADE_SKIP_VECTORS", "CLADE_SEED"];
+/// Variables of the build, of the tests and of programs in a sandbox; they set nothing either.
+const OTHERS: [&str; 6] = [
+    "CLADE_PYTHON_ENV",
+    "CLADE_SEED",
+    "CLADE_SHARED",
+    "CLADE_SKIP_VECTORS",
+    "CLADE_UPDATE_SLT",
+    "CLADE_VECTORS",
+];
 
 /// Variable that names the configuration file.
 pub(super) const FILE_VARIABLE: &str = "CLADE_CONFIG";
