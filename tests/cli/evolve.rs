@@ -82,8 +82,13 @@ fn the_quickstart_tells_its_story() {
             .into_iter()
             .chain(store),
     );
+    assert_eq!(
+        executed.code, 1,
+        "a program that failed is no success: {}",
+        executed.stderr
+    );
     assert!(executed.stderr.contains("hello"), "{}", executed.stderr);
-    let rows: serde_json::Value = serde_json::from_str(&executed.ok()).unwrap();
+    let rows: serde_json::Value = serde_json::from_str(&executed.stdout).unwrap();
     assert_eq!(
         (&rows[0]["status"], &rows[0]["exit_code"]),
         (&"code_execution_error".into(), &3.into())
