@@ -103,5 +103,4 @@ async fn killed_searches_lose_and_double_nothing_and_end_as_if_never_killed() {
     for mut process in dead {
         process.wait().unwrap();
     }
-    println!("{kills} kills, {amid} amid a search, {started} runs");
 }

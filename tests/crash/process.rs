@@ -1,6 +1,6 @@
 //! This test binary started again as a process of its own that searches or reads, and that can be killed.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -91,7 +91,10 @@ pub struct Orders {
 pub async fn orders(mode: OpenMode) -> Option<Orders> {
     let store = std::env::var_os("CLADE_CHILD_STORE")?;
     let engine = open(Path::new(&store), mode).await;
-    writeln!(std::io::stdout(), "{READY}").unwrap();
+    #[expect(clippy::print_stdout, reason = "the parent waits for this line")]
+    {
+        println!("{READY}");
+    }
     Some(Orders {
         engine,
         run_id: std::env::var("CLADE_CHILD_RUN").unwrap(),
