@@ -95,7 +95,10 @@ async fn killed_searches_lose_and_double_nothing_and_end_as_if_never_killed() {
             started += 1;
         }
     }
-    assert!(amid * 4 >= kills, "only {amid} of {kills} kills met a search at work");
+    assert!(
+        amid * 4 >= kills,
+        "only {amid} of {kills} kills met a search at work, in {started} runs"
+    );
     // The next process that opens the store tidies up.
     let engine = open(&fixture.store(), OpenMode::Existing).await;
     invariants::at_rest(&engine).await;
