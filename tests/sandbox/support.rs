@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clade::sandbox::{
     CandidateJob, CandidateResult, Evaluator, Executor, JobSpec, Limits, NativeExecutor, NativeOptions,
@@ -103,8 +103,16 @@ impl Bench {
         let left = files_below(&self.scratch_root());
         assert!(left.is_empty(), "left in the scratch root: {left:?}");
         for instance in instances {
-            let groups = groups_named(Path::new("/sys/fs/cgroup"), &format!("clade-{instance}"), 4);
-            assert!(groups.is_empty(), "control groups are left: {groups:?}");
+            // The launcher tidies up behind the last result; on a busy machine that takes a moment.
+            let deadline = Instant::now() + Duration::from_secs(10);
+            loop {
+                let groups = groups_named(Path::new("/sys/fs/cgroup"), &format!("clade-{instance}"), 4);
+                if groups.is_empty() {
+                    break;
+                }
+                assert!(Instant::now() < deadline, "control groups are left: {groups:?}");
+                std::thread::sleep(Duration::from_millis(50));
+            }
         }
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         assert!(
