@@ -316,14 +316,14 @@ fn parent_group(own: &str, controller: &str) -> Option<PathBuf> {
 
 /// Removes a group and the groups below it; a group whose processes are just dying is tried again.
 fn remove_tree(path: &Path) {
-    for _ in 0..50 {
+    for _ in 0..400 {
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 let _ = fs::remove_dir(entry.path());
             }
         }
         match fs::remove_dir(path) {
-            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(std::time::Duration::from_millis(2)),
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(std::time::Duration::from_millis(5)),
             _ => return,
         }
     }
