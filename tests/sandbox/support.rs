@@ -112,11 +112,11 @@ impl Bench {
                 }
                 if Instant::now() > deadline {
                     // An empty group does no harm and goes with the next start's sweep; one with a process would.
-                    let busy = |group: &&String| {
-                        let processes = Path::new(group.as_str()).join("cgroup.procs");
+                    let busy = |group: &&PathBuf| {
+                        let processes = group.join("cgroup.procs");
                         std::fs::read_to_string(processes).is_ok_and(|text| !text.trim().is_empty())
                     };
-                    let busy: Vec<&String> = groups.iter().filter(busy).collect();
+                    let busy: Vec<&PathBuf> = groups.iter().filter(busy).collect();
                     assert!(busy.is_empty(), "control groups with processes are left: {busy:?}");
                     break;
                 }
