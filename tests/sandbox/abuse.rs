@@ -167,7 +167,17 @@ async fn only_the_listed_things_are_visible() {
         })
         .collect();
     let allowed = [
-        "bin", "data", "dev", "etc", "lib", "lib32", "lib64", "proc", "sbin", "tmp", "usr", "work",
+        "bin",
+        "candidate",
+        "dev",
+        "etc",
+        "lib",
+        "lib32",
+        "lib64",
+        "proc",
+        "sbin",
+        "tmp",
+        "usr",
     ];
     for name in list("root") {
         assert!(
@@ -195,7 +205,7 @@ async fn only_the_listed_things_are_visible() {
         .collect();
     assert_eq!(
         writable,
-        ["/dev/shm", "/proc", "/tmp", "/work"],
+        ["/candidate/work", "/dev/shm", "/proc", "/tmp"],
         "/proc is kept by Landlock"
     );
     let ours = [

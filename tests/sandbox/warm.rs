@@ -39,14 +39,14 @@ for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
 assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
 assert sorted(os.listdir("/proc/self/fd"), key=int)[:3] == ["0", "1", "2"] and len(os.listdir("/proc/self/fd")) == 4
 assert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)
-assert os.getcwd() == "/work" and __file__ == "/work/candidate.py" and __name__ == "__main__"
-assert sys.argv == ["/work/candidate.py"] and sys.path[0] == "/work"
+assert os.getcwd() == "/candidate/work" and __file__ == "/candidate/work/candidate.py" and __name__ == "__main__"
+assert sys.argv == ["/candidate/work/candidate.py"] and sys.path[0] == "/candidate/work"
 assert "sklearn" in sys.modules
 assert {p for p in os.listdir("/proc") if p.isdigit()} == {str(os.getpid())}, os.listdir("/proc")
 assert b"CLADE" not in open("/proc/self/environ", "rb").read()
-assert os.environ["DATA_DIR"] == "/data" and os.listdir("/data") == ["train.csv"]
+assert os.environ["DATA_DIR"] == "/candidate/data" and os.listdir("/candidate/data") == ["train.csv"]
 assert os.getuid() == 1000 and os.getgroups() in ([], [1000], [65534]), os.getgroups()
-for bad in (lambda: open("/usr/x", "w"), lambda: open("/data/x", "w"), lambda: open("/x", "w"), lambda: os.kill(1, 9)):
+for bad in (lambda: open("/usr/x", "w"), lambda: open("/candidate/data/x", "w"), lambda: open("/x", "w"), lambda: os.kill(1, 9)):
     try:
         bad()
     except OSError:

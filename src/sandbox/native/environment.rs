@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use super::protocol::Environment;
+use super::root::OWN;
 use crate::sandbox::SandboxError;
 
 /// What the interpreter says of itself.
@@ -78,6 +79,7 @@ impl Environment {
             own.chain(extra.iter().cloned())
                 .filter(|path| path.is_absolute() && path.exists()),
         );
+        check_own(&wanted)?;
         let linked = environment.links.clone();
         let below_link = |path: &Path| linked.iter().any(|(link, _)| path.starts_with(link));
         // Shorter paths sort first, so a directory stands before everything below it.
@@ -114,6 +116,17 @@ impl Environment {
             }
         }
         Ok(())
+    }
+}
+
+/// Refuses files that the candidate's own places would cover.
+fn check_own(wanted: &BTreeSet<PathBuf>) -> Result<(), SandboxError> {
+    match wanted.iter().find(|path| path.starts_with(OWN)) {
+        None => Ok(()),
+        Some(covered) => Err(SandboxError::Config(format!(
+            "{} lies below {OWN}, where every candidate has its own files; move it to another place",
+            covered.display()
+        ))),
     }
 }
 
@@ -162,6 +175,16 @@ mod tests {
                 .check_hidden(&[PathBuf::from("/home/me/clade-store")])
                 .is_ok()
         );
+    }
+
+    #[test]
+    fn files_below_the_candidates_own_places_are_refused() {
+        let place = |path: &str| BTreeSet::from([PathBuf::from("/usr"), PathBuf::from(path)]);
+        let error = check_own(&place("/candidate/env/bin/python")).unwrap_err().to_string();
+        assert!(error.contains("/candidate/env/bin/python"), "{error}");
+        // Folders that users have: an environment in /work or /data must work.
+        assert!(check_own(&place("/work/env/bin/python")).is_ok());
+        assert!(check_own(&place("/data/env/bin/python")).is_ok());
     }
 
     #[test]

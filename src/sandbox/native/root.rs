@@ -13,10 +13,12 @@ use rustix::mount::{
 use super::protocol::{Environment, INNER_ID, TextFile};
 use super::sys::{self, attr};
 
+/// What holds the candidate's own places: a name that no file of the host has, or it would be covered.
+pub(super) const OWN: &str = "/candidate";
 /// Where the candidate finds its data.
-pub(super) const DATA: &str = "/data";
+pub(super) const DATA: &str = "/candidate/data";
 /// Its working directory.
-pub(super) const SCRATCH: &str = "/work";
+pub(super) const SCRATCH: &str = "/candidate/work";
 /// Places that a program may write.
 pub(super) const WRITABLE: [&str; 3] = [SCRATCH, "/tmp", "/dev/shm"];
 
@@ -111,8 +113,8 @@ pub(super) fn build(trees: &[Tree], links: &[(PathBuf, PathBuf)], with_proc: boo
     )
     .map_err(step("mount the new root"))?;
     let root = open_directory(CWD, staging).map_err(step("open the new root"))?;
-    for directory in ["proc", "dev", "etc", "tmp", "dev/shm", "work", "data"] {
-        make_directories(&root, directory).map_err(step("make a directory in the new root"))?;
+    for directory in ["/proc", "/dev", "/etc", "/tmp", "/dev/shm", SCRATCH, DATA] {
+        make_directories(&root, directory.trim_start_matches('/')).map_err(step("make a directory in the new root"))?;
     }
     // Before the trees: one of them may lie below /tmp.
     for (place, more) in TEMPORARY {
