@@ -13,7 +13,7 @@ endif
 CARGO ?= cargo
 CLADE := $(CARGO_TARGET_DIR)/debug/clade
 
-.PHONY: help quickstart build test fmt fmt-check lint docs clean
+.PHONY: help quickstart build test bench fmt fmt-check lint docs clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -29,6 +29,12 @@ build: ## Set up Python and the example tasks, build the binary
 test: ## Run all tests
 	@scripts/setup.sh --tests >/dev/null
 	$(CARGO) test --locked --workspace
+
+# One part alone: make bench PARTS=selection
+bench: ## Measure speed, memory and disk in a release build; docs/performance.md says what the figures mean
+	@scripts/setup.sh --tests >/dev/null
+	$(CARGO) bench --locked --workspace --bench measure -- $(PARTS)
+	$(CARGO) test --release --locked --workspace --test integration sandbox::speed -- --ignored --nocapture --test-threads 1
 
 fmt: ## Format the code
 	$(CARGO) fmt --all

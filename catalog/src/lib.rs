@@ -15,6 +15,7 @@ mod store;
 mod value;
 
 pub use error::{BoxError, Result, StoreError};
+pub use provider::decoded::KeepDecoded;
 pub use provider::schema::{StoreSchema, catalog_schemas};
 pub use provider::virtual_table::VirtualTable;
 pub use rows::Rows;

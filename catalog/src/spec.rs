@@ -97,6 +97,8 @@ pub struct ColumnSpec {
     pub nullable: bool,
     /// What the column holds.
     pub doc: String,
+    /// Texts of any length, which are not kept decoded in memory.
+    pub long: bool,
 }
 
 /// One table.
@@ -127,6 +129,8 @@ struct SpecFile {
     kind: TableKind,
     key: Vec<String>,
     columns: Vec<(String, String, String)>,
+    #[serde(default)]
+    long: Vec<String>,
 }
 
 impl TableSpec {
@@ -152,11 +156,15 @@ impl TableSpec {
                 )));
             }
             columns.push(ColumnSpec {
+                long: file.long.contains(&column),
                 name: column,
                 column_type,
                 nullable,
                 doc,
             });
+        }
+        if let Some(column) = file.long.iter().find(|name| !columns.iter().any(|c| &c.name == *name)) {
+            return Err(invalid(format!("long column {column} does not exist")));
         }
         for key in &file.key {
             if !columns.iter().any(|c| &c.name == key && !c.nullable) {

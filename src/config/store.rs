@@ -21,7 +21,7 @@ pub struct StoreConfig {
     pub flush_size: ByteSize,
     /// Age of the oldest hot row that starts a flush, in seconds.
     pub flush_age_seconds: u64,
-    /// Memory for decoded hot rows.
+    /// Memory for decoded rows, once for each tier.
     pub cache: ByteSize,
     /// Access to S3 and to services that speak it.
     pub s3: S3Config,

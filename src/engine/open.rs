@@ -243,6 +243,7 @@ fn store_options(config: &Config) -> StoreOptions {
             ..MaintenanceOptions::default()
         },
         hot_cache_bytes: usize::try_from(store.cache.bytes()).unwrap_or(usize::MAX),
+        cold_cache_bytes: usize::try_from(store.cache.bytes()).unwrap_or(usize::MAX),
         ..StoreOptions::default()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
-use clade_catalog::{Store, VirtualTable};
+use clade_catalog::{Snapshot, Store, VirtualTable};
 use datafusion::catalog::SchemaProvider;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::datasource::ViewTable;
@@ -21,7 +21,15 @@ use crate::session::POLICY_SCHEMA;
 
 /// The policies that are registered as views, so that a change by another process is seen.
 #[derive(Debug, Default)]
-pub struct PolicyCache(Mutex<Vec<(String, String)>>);
+pub struct PolicyCache(Mutex<Registered>);
+
+#[derive(Debug, Default, Clone)]
+struct Registered {
+    /// Changes of the store's policies that the views contain; `None` before the first look.
+    version: Option<i64>,
+    /// Names and texts.
+    views: Vec<(String, String)>,
+}
 
 /// A policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,8 +112,15 @@ impl Engine {
             })
     }
 
-    /// Brings the views of the user's own policies up to date with the store, which another process may have changed.
-    pub(super) async fn refresh_policies(&self) -> Result<()> {
+    /// Brings the views of the user's own policies up to date with the store, which another process may have changed: the
+    /// snapshot says whether there is anything to do.
+    pub(super) async fn refresh_policies(&self, snapshot: &Snapshot) -> Result<()> {
+        let version = Some(snapshot.policies_version());
+        let registered = self.policy_cache.0.lock().clone();
+        if registered.version == version {
+            return Ok(());
+        }
+        let registered = registered.views;
         let stored: Vec<(String, String)> = self
             .store()
             .control_read(own)
@@ -113,8 +128,8 @@ impl Engine {
             .into_iter()
             .map(|policy| (policy.name, policy.sql))
             .collect();
-        let registered = self.policy_cache.0.lock().clone();
         if stored == registered {
+            self.policy_cache.0.lock().version = version;
             return Ok(());
         }
         let schema = self.policy_schema()?;
@@ -129,7 +144,7 @@ impl Engine {
             schema.register_table(name.clone(), Arc::new(ViewTable::new(plan, Some(sql.clone()))))?;
         }
         self.queries().forget_plans();
-        *self.policy_cache.0.lock() = stored;
+        *self.policy_cache.0.lock() = Registered { version, views: stored };
         Ok(())
     }
 
@@ -180,7 +195,8 @@ impl Engine {
                 Ok(())
             })
             .await?;
-        self.refresh_policies().await
+        let snapshot = self.store().snapshot(None).await?;
+        self.refresh_policies(&snapshot).await
     }
 
     /// Removes a policy; its versions stay in the store for the runs that used them.
@@ -208,7 +224,8 @@ impl Engine {
                 drop.name
             )));
         }
-        self.refresh_policies().await
+        let snapshot = self.store().snapshot(None).await?;
+        self.refresh_policies(&snapshot).await
     }
 }
 

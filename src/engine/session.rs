@@ -95,10 +95,10 @@ impl Session {
     /// # Errors
     /// When it is refused or fails before its first row.
     pub async fn execute_statement(&self, statement: ParsedStatement) -> Result<QueryOutput> {
-        self.engine.refresh_policies().await?;
         let started_at = self.engine.now();
         let text = statement.sql.clone();
         let snapshot = self.snapshot().await?;
+        self.engine.refresh_policies(&snapshot).await?;
         let outcome = self.dispatch(statement, Arc::clone(&snapshot)).await;
         self.note_query(&text, &snapshot, started_at, outcome.as_ref().err());
         outcome

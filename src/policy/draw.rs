@@ -9,7 +9,7 @@
 //! matter, and two runs with the same seed draw the same although their ids differ.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use rand_chacha::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,20 @@ pub struct OperatorChance {
     pub probability: f64,
 }
 
-/// A parent (or pair) in the lottery of the operator that was drawn.
+/// A parent (or pair) in the lottery of an operator; the ids are those of the policy's rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Chance<'a> {
+    /// Parent.
+    pub parent_id: &'a str,
+    /// Second parent, when the policy named the pair.
+    pub parent2_id: Option<&'a str>,
+    /// Weight as the policy gave it.
+    pub weight: f64,
+    /// Probability of being drawn first.
+    pub probability: f64,
+}
+
+/// A [`Chance`] as it is stored with an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ParentChance {
     /// Parent.
@@ -47,9 +60,20 @@ pub struct ParentChance {
     pub probability: f64,
 }
 
+impl From<Chance<'_>> for ParentChance {
+    fn from(chance: Chance<'_>) -> Self {
+        Self {
+            parent_id: chance.parent_id.to_owned(),
+            parent2_id: chance.parent2_id.map(str::to_owned),
+            weight: chance.weight,
+            probability: chance.probability,
+        }
+    }
+}
+
 /// What was drawn, with every probability.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Draw {
+pub struct Draw<'a> {
     /// Operator.
     pub operator: Operator,
     /// Parents, as many as the operator takes.
@@ -59,7 +83,7 @@ pub struct Draw {
     /// The operators of that priority.
     pub operators: Vec<OperatorChance>,
     /// The parents of the operator that was drawn, by step and id.
-    pub candidates: Vec<ParentChance>,
+    pub candidates: Vec<Chance<'a>>,
     /// Random numbers that were used, each in [0, 1): for the operator, then for each parent.
     pub numbers: Vec<f64>,
 }
@@ -86,16 +110,9 @@ pub struct DrawRecord {
     pub numbers: Vec<f64>,
 }
 
-impl Draw {
+impl Draw<'_> {
     /// The draw as it is stored.
     pub fn record(&self) -> DrawRecord {
-        let mut candidates = self.candidates.clone();
-        candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-        let mut place = 0;
-        candidates.retain(|candidate| {
-            place += 1;
-            place <= RECORDED_PARENTS || self.parents.contains(&candidate.parent_id)
-        });
         let entropy: f64 = self
             .candidates
             .iter()
@@ -108,30 +125,49 @@ impl Draw {
             parents: self.parents.clone(),
             priority: self.priority,
             operators: self.operators.clone(),
-            candidates,
+            candidates: self.recorded(),
             candidate_count: self.candidates.len(),
             effective_candidates: if self.candidates.is_empty() { 0.0 } else { entropy.exp() },
             numbers: self.numbers.clone(),
         }
     }
+
+    /// The likeliest candidates and those that were taken; the likelier first, then the earlier.
+    fn recorded(&self) -> Vec<ParentChance> {
+        let candidates = &self.candidates;
+        let likelier = |a: &usize, b: &usize| {
+            let (a_share, b_share) = (candidates[*a].probability, candidates[*b].probability);
+            b_share.total_cmp(&a_share).then(a.cmp(b))
+        };
+        let mut places: Vec<usize> = (0..candidates.len()).collect();
+        if places.len() > RECORDED_PARENTS {
+            let (_, _, others) = places.select_nth_unstable_by(RECORDED_PARENTS - 1, likelier);
+            let is_taken = |place: &usize| self.parents.iter().any(|id| id == candidates[*place].parent_id);
+            let taken: Vec<usize> = others.iter().copied().filter(is_taken).collect();
+            places.truncate(RECORDED_PARENTS);
+            places.extend(taken);
+        }
+        places.sort_unstable_by(likelier);
+        places.into_iter().map(|place| candidates[place].into()).collect()
+    }
 }
 
 /// Draw one operator and its parents. `None` when no row can be expanded.
-pub fn draw(rows: &[PolicyRow], rng: &mut impl RngCore) -> Result<Option<Draw>, PolicyError> {
+pub fn draw<'a>(rows: &'a [PolicyRow], rng: &mut impl RngCore) -> Result<Option<Draw<'a>>, PolicyError> {
     Ok(Lottery::new(rows)?.and_then(|lottery| lottery.draw(rng)))
 }
 
 /// All chances of a policy's result, before anything is drawn.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lottery {
+pub struct Lottery<'a> {
     priority: f64,
     operators: Vec<(Operator, OperatorChance)>,
-    parents: BTreeMap<Operator, Vec<ParentChance>>,
+    parents: BTreeMap<Operator, Vec<Chance<'a>>>,
 }
 
-impl Lottery {
+impl<'a> Lottery<'a> {
     /// The chances of the rows of the highest priority. `None` when no row can be expanded.
-    pub fn new(rows: &[PolicyRow]) -> Result<Option<Self>, PolicyError> {
+    pub fn new(rows: &'a [PolicyRow]) -> Result<Option<Self>, PolicyError> {
         let usable = usable_rows(rows);
         let Some(priority) = usable.iter().map(|row| row.priority).max_by(f64::total_cmp) else {
             return Ok(None);
@@ -159,15 +195,10 @@ impl Lottery {
                 )
             })
             .collect();
-        let mut pools: BTreeMap<Operator, Pool<'_>> = BTreeMap::new();
-        for row in rows {
-            if row.parent_id.is_some() {
-                *pools.entry(row.operator).or_default().entry(key(row)).or_default() += row.weight;
-            }
-        }
-        let parents = pools
-            .into_iter()
-            .map(|(operator, pool)| (operator, chances(pool)))
+        let parents = rows
+            .chunk_by(|a, b| a.operator == b.operator)
+            .map(|pool| (pool[0].operator, chances(pool)))
+            .filter(|(_, chances)| !chances.is_empty())
             .collect();
         Ok(Some(Self {
             priority,
@@ -177,7 +208,7 @@ impl Lottery {
     }
 
     /// Draw the operator, then its parents.
-    pub fn draw(&self, rng: &mut impl RngCore) -> Option<Draw> {
+    pub fn draw(&self, rng: &mut impl RngCore) -> Option<Draw<'a>> {
         let shares: Vec<f64> = self.operators.iter().map(|(_, chance)| chance.probability).collect();
         let mut numbers = vec![uniform(rng)];
         let (operator, _) = self.operators.get(pick(&shares, numbers[0])?)?;
@@ -192,8 +223,8 @@ impl Lottery {
             numbers.push(number);
             let shares: Vec<f64> = pool.iter().map(|chance| chance.probability).collect();
             let chance = pool.get(pick(&shares, number)?)?;
-            parents.push(chance.parent_id.clone());
-            parents.extend(chance.parent2_id.clone());
+            parents.push(chance.parent_id.to_owned());
+            parents.extend(chance.parent2_id.map(str::to_owned));
         }
         Some(Draw {
             operator: *operator,
@@ -228,17 +259,17 @@ impl Lottery {
 }
 
 /// Probability of a parent, or of a pair that the policy named.
-fn share(candidates: &[ParentChance], parent: &str, second: Option<&str>) -> f64 {
-    let same = |chance: &&ParentChance| chance.parent_id == parent && chance.parent2_id.as_deref() == second;
+fn share(candidates: &[Chance<'_>], parent: &str, second: Option<&str>) -> f64 {
+    let same = |chance: &&Chance<'_>| chance.parent_id == parent && chance.parent2_id == second;
     candidates.iter().find(same).map_or(0.0, |chance| chance.probability)
 }
 
 /// The lottery for the second parent: the rows that leave it open, without the first parent.
-fn without(candidates: &[ParentChance], first: &str) -> Vec<ParentChance> {
+fn without<'a>(candidates: &[Chance<'a>], first: &str) -> Vec<Chance<'a>> {
     let open = candidates
         .iter()
         .filter(|chance| chance.parent2_id.is_none() && chance.parent_id != first);
-    let mut pool: Vec<ParentChance> = open.cloned().collect();
+    let mut pool: Vec<Chance<'a>> = open.copied().collect();
     let shares = probabilities(&pool.iter().map(|chance| chance.weight).collect::<Vec<_>>());
     for (chance, probability) in pool.iter_mut().zip(shares) {
         chance.probability = probability;
@@ -258,22 +289,21 @@ fn key(row: &PolicyRow) -> Key<'_> {
     )
 }
 
-/// Parents of an operator: rows that name the same parents count once, with their summed weight.
-type Pool<'a> = BTreeMap<Key<'a>, f64>;
-
 /// Leave out the crossovers that leave their second parent open where their priority offers no other parent.
 fn usable_rows(rows: &[PolicyRow]) -> Vec<&PolicyRow> {
     let is_open = |row: &&PolicyRow| row.operator == Operator::Crossover && row.parent2_id.is_none();
-    // By priority: the first open parent, and whether there is another one.
-    let mut parents: HashMap<u64, (&Option<String>, bool)> = HashMap::new();
+    // By priority, of which there are few: the first open parent, and whether there is another one.
+    let mut parents: Vec<(f64, &Option<String>, bool)> = Vec::new();
     for row in rows.iter().filter(is_open) {
-        let (first, has_other) = parents.entry(row.priority.to_bits()).or_insert((&row.parent_id, false));
-        *has_other |= row.parent_id != **first;
+        match parents.iter_mut().find(|(priority, ..)| *priority == row.priority) {
+            Some((_, first, has_other)) => *has_other = *has_other || row.parent_id != **first,
+            None => parents.push((row.priority, &row.parent_id, false)),
+        }
     }
     let has_partner = |row: &&PolicyRow| {
         parents
-            .get(&row.priority.to_bits())
-            .is_some_and(|(_, has_other)| *has_other)
+            .iter()
+            .any(|(priority, _, has_other)| *has_other && *priority == row.priority)
     };
     rows.iter().filter(|row| !is_open(row) || has_partner(row)).collect()
 }
@@ -307,19 +337,25 @@ fn probabilities(weights: &[f64]) -> Vec<f64> {
     weights.iter().map(|weight| weight / largest / total).collect()
 }
 
-/// The parents of a pool, in their order, with their probabilities.
-fn chances(pool: Pool<'_>) -> Vec<ParentChance> {
-    let weights: Vec<f64> = pool.values().map(|weight| weight.min(f64::MAX)).collect();
-    let shares = probabilities(&weights);
-    pool.into_keys()
-        .zip(weights.into_iter().zip(shares))
-        .map(|((_, parent, _, second), (weight, probability))| ParentChance {
-            parent_id: parent.unwrap_or_default().to_owned(),
-            parent2_id: second.map(str::to_owned),
-            weight,
-            probability,
-        })
-        .collect()
+/// The parents that an operator's rows name, in their order, with their probabilities. Rows that name the same parents,
+/// which are neighbours, count once, with their summed weight.
+fn chances<'a>(rows: &[&'a PolicyRow]) -> Vec<Chance<'a>> {
+    let mut chances: Vec<Chance<'a>> = Vec::with_capacity(rows.len());
+    for same in rows.chunk_by(|a, b| key(a) == key(b)) {
+        if let Some(parent_id) = same[0].parent_id.as_deref() {
+            chances.push(Chance {
+                parent_id,
+                parent2_id: same[0].parent2_id.as_deref(),
+                weight: same.iter().fold(0.0, |sum, row| sum + row.weight).min(f64::MAX),
+                probability: 0.0,
+            });
+        }
+    }
+    let shares = probabilities(&chances.iter().map(|chance| chance.weight).collect::<Vec<_>>());
+    for (chance, probability) in chances.iter_mut().zip(shares) {
+        chance.probability = probability;
+    }
+    chances
 }
 
 /// A number in [0, 1) with 53 random bits; written out, so that no library's update changes a recorded search.

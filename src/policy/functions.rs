@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 
 /// Name of [`CurrentRun`]: the one function of the session that a policy may call.
-pub(super) const CURRENT_RUN: &str = "current_run";
+pub const CURRENT_RUN: &str = "current_run";
 
 const SECTION: DocSection = DocSection {
     include: true,

@@ -20,9 +20,9 @@ mod trace_tests;
 mod view_tests;
 
 pub use contract::check_policy;
-pub use draw::{Draw, DrawRecord, Lottery, OperatorChance, ParentChance, draw};
+pub use draw::{Chance, Draw, DrawRecord, Lottery, OperatorChance, ParentChance, draw};
 pub use error::PolicyError;
-pub use functions::{CurrentRun, OptionNumber, register_functions};
+pub use functions::{CURRENT_RUN, CurrentRun, OptionNumber, register_functions};
 pub use rows::{PolicyRow, read_rows};
 pub use sources::{ShippedPolicy, ViewSource, shipped, views};
 pub use trace::{PolicyHistory, RecordedStep, TraceRow, trace_step};

@@ -46,6 +46,12 @@ fn column(batch: &RecordBatch, name: &str, data_type: &DataType) -> Result<Optio
         .transpose()
 }
 
+/// Text of a row, when there is one.
+fn text(array: &Option<ArrayRef>, row: usize) -> Option<&str> {
+    let array = array.as_ref().filter(|array| array.is_valid(row))?;
+    Some(array.as_string::<i32>().value(row))
+}
+
 fn read_batch(batch: &RecordBatch, rows: &mut Vec<PolicyRow>) -> Result<(), PolicyError> {
     let texts = |name| column(batch, name, &DataType::Utf8);
     let numbers = |name| column(batch, name, &DataType::Float64);
@@ -55,12 +61,6 @@ fn read_batch(batch: &RecordBatch, rows: &mut Vec<PolicyRow>) -> Result<(), Poli
     let steps = |name| column(batch, name, &DataType::Int64);
     let (parent_steps, parent2_steps) = (steps("parent_step")?, steps("parent2_step")?);
     for index in 0..batch.num_rows() {
-        let text = |array: &Option<ArrayRef>| {
-            array
-                .as_ref()
-                .filter(|array| array.is_valid(index))
-                .map(|array| array.as_string::<i32>().value(index).to_owned())
-        };
         let number = |array: &Option<ArrayRef>| {
             array.as_ref().map(|array| {
                 array
@@ -74,13 +74,13 @@ fn read_batch(batch: &RecordBatch, rows: &mut Vec<PolicyRow>) -> Result<(), Poli
                 .filter(|array| array.is_valid(index))
                 .map(|array| array.as_primitive::<Int64Type>().value(index))
         };
-        let (operator, parent_id, parent2_id) = (text(&operators), text(&parents), text(&seconds));
+        let (operator, parent_id, parent2_id) = (text(&operators, index), text(&parents, index), text(&seconds, index));
         let rejected = |reason: String| PolicyError::Row {
-            operator: operator.clone().unwrap_or_else(|| "NULL".to_owned()),
-            parent: parent_id.clone().unwrap_or_else(|| "NULL".to_owned()),
+            operator: operator.unwrap_or("NULL").to_owned(),
+            parent: parent_id.unwrap_or("NULL").to_owned(),
             reason,
         };
-        let Some(name) = &operator else {
+        let Some(name) = operator else {
             return Err(rejected("its operator is NULL".to_owned()));
         };
         let parsed: Operator = name
@@ -100,11 +100,11 @@ fn read_batch(batch: &RecordBatch, rows: &mut Vec<PolicyRow>) -> Result<(), Poli
             Some(Some(value)) if value.is_finite() => value + 0.0,
             Some(value) => return Err(rejected(format!("its priority is {}", shown(value)))),
         };
-        check_parents(parsed, parent_id.as_deref(), parent2_id.as_deref()).map_err(rejected)?;
+        check_parents(parsed, parent_id, parent2_id).map_err(rejected)?;
         rows.push(PolicyRow {
             operator: parsed,
-            parent_id,
-            parent2_id,
+            parent_id: parent_id.map(str::to_owned),
+            parent2_id: parent2_id.map(str::to_owned),
             weight,
             operator_weight,
             priority,

@@ -63,7 +63,8 @@ async fn search(policy: &str, steps: i64) -> (History, Vec<RecordedStep>) {
     for step in 1..=steps {
         let rng = ChaCha12Rng::seed_from_u64(step as u64);
         let snapshot_id = history.store().snapshot(None).await.unwrap().seq();
-        let drawn = draw(&history.policy(policy).await, &mut rng.clone()).unwrap().unwrap();
+        let rows = history.policy(policy).await;
+        let drawn = draw(&rows, &mut rng.clone()).unwrap().unwrap();
         let parents: Vec<&str> = drawn.parents.iter().map(String::as_str).collect();
         let score = (step % 4 != 0).then_some((step % 7) as f64 / 7.0);
         history

@@ -1,5 +1,9 @@
 //! The nodes an attempt is shown, read by the operator's context query, and what its parents' scores say about the child.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use clade_catalog::Snapshot;
 use datafusion::common::ScalarValue;
 
 use super::attempt::Attempt;
@@ -9,12 +13,29 @@ use super::services::Services;
 use crate::operators::{ContextNode, Operator, context_sql};
 use crate::session::ResultRow;
 
-/// Facts of the nodes that a context query names.
-const NODE_FACTS: &str = "
-SELECT shown.role, n.node_id, n.operator, n.code, n.plan, n.status, n.is_buggy, n.score, n.signed_score, n.error_class,
-       n.error_signature, n.error, n.method_family, n.sandbox_seconds
+/// The nodes that a context query names, in its order, with the commit that each came with.
+const SHOWN: &str = "
+SELECT shown.role, n.node_id, n._seq AS seq
 FROM (SELECT role, node_id, row_number() OVER () AS place FROM (";
-const NODE_FACTS_END: &str = ")) AS shown JOIN evo.nodes n ON n.node_id = shown.node_id ORDER BY shown.place";
+const SHOWN_END: &str = ")) AS shown JOIN evo.nodes_versions n ON n.node_id = shown.node_id ORDER BY shown.place";
+
+/// Nodes whose facts are read at once.
+const FACTS_AT_ONCE: usize = 8;
+/// Facts of nodes. Rows lie in the order of their commits, so the commits lead straight to the long texts, however much
+/// history lies around them.
+const FACTS: &str = "
+SELECT node_id, operator, code, plan, status, is_buggy, score, signed_score, error_class, error_signature, error,
+       method_family, sandbox_seconds
+FROM evo.nodes_versions
+WHERE _seq IN ($seq0, $seq1, $seq2, $seq3, $seq4, $seq5, $seq6, $seq7)
+  AND node_id IN ($node0, $node1, $node2, $node3, $node4, $node5, $node6, $node7)";
+
+/// A node that an attempt is shown.
+struct Shown {
+    role: String,
+    node_id: String,
+    seq: i64,
+}
 
 /// Nodes an operator is shown for an attempt, parents first.
 ///
@@ -24,44 +45,99 @@ pub async fn nodes(services: &Services, attempt: &Attempt, operator: Operator) -
     if operator.arity() == 0 {
         return Ok(Vec::new());
     }
-    let sql = format!("{NODE_FACTS}{}{NODE_FACTS_END}", context_sql(operator));
+    let failed = || SchedulerError::query(format!("context of a {operator}"));
+    let snapshot = services.store.snapshot(None).await?;
+    let shown = shown(services, attempt, operator, &snapshot).await.map_err(failed())?;
+    let mut nodes = Vec::with_capacity(shown.len());
+    for shown in shown.chunks(FACTS_AT_ONCE) {
+        nodes.extend(facts(services, shown, &snapshot).await.map_err(failed())?);
+    }
+    Ok(nodes)
+}
+
+async fn shown(
+    services: &Services,
+    attempt: &Attempt,
+    operator: Operator,
+    snapshot: &Arc<Snapshot>,
+) -> datafusion::error::Result<Vec<Shown>> {
     let text = |value: &Option<String>| ScalarValue::Utf8(value.clone());
+    let parameters = [
+        ("run_id", text(&attempt.run_id)),
+        ("parent_id", text(&attempt.parent_id)),
+        ("parent2_id", text(&attempt.parent2_id)),
+    ];
+    let sql = format!("{SHOWN}{}{SHOWN_END}", context_sql(operator));
     let rows = services
         .queries
-        .rows(
-            &sql,
-            &[
-                ("run_id", text(&attempt.run_id)),
-                ("parent_id", text(&attempt.parent_id)),
-                ("parent2_id", text(&attempt.parent2_id)),
-            ],
-            attempt.run_id.as_deref(),
-            None,
-        )
-        .await
-        .map_err(SchedulerError::query(format!("context of a {operator}")))?;
-    let read = |row: ResultRow<'_>| -> datafusion::error::Result<ContextNode> {
-        Ok(ContextNode {
-            role: row.text("role")?,
-            node_id: row.text("node_id")?,
-            operator: row.text("operator")?,
-            code: row.optional_text("code")?,
-            plan: row.optional_text("plan")?,
-            status: row.text("status")?,
-            is_buggy: row.bool("is_buggy")?,
-            score: row.optional_float("score")?,
-            signed_score: row.optional_float("signed_score")?,
-            error_class: row.optional_text("error_class")?,
-            error_signature: row.optional_text("error_signature")?,
-            error: row.optional_text("error")?,
-            method_family: row.text("method_family")?,
-            sandbox_seconds: row.optional_float("sandbox_seconds")?,
-        })
-    };
+        .rows(&sql, &parameters, None, Some(Arc::clone(snapshot)))
+        .await?;
     rows.iter()
-        .map(read)
-        .collect::<datafusion::error::Result<_>>()
-        .map_err(SchedulerError::query("context nodes"))
+        .map(|row| {
+            Ok(Shown {
+                role: row.text("role")?,
+                node_id: row.text("node_id")?,
+                seq: row.int("seq")?,
+            })
+        })
+        .collect()
+}
+
+/// Facts of nodes, in their order.
+async fn facts(
+    services: &Services,
+    shown: &[Shown],
+    snapshot: &Arc<Snapshot>,
+) -> datafusion::error::Result<Vec<ContextNode>> {
+    let Some(last) = shown.last() else {
+        return Ok(Vec::new());
+    };
+    // The query has a fixed number of places; the last node fills those that are left.
+    let padded = shown.iter().chain(std::iter::repeat(last)).take(FACTS_AT_ONCE);
+    let names: Vec<(String, String)> = (0..FACTS_AT_ONCE)
+        .map(|place| (format!("seq{place}"), format!("node{place}")))
+        .collect();
+    let parameters: Vec<(&str, ScalarValue)> = names
+        .iter()
+        .zip(padded)
+        .flat_map(|((seq, node), shown)| {
+            [
+                (seq.as_str(), ScalarValue::from(shown.seq)),
+                (node.as_str(), ScalarValue::from(shown.node_id.as_str())),
+            ]
+        })
+        .collect();
+    let rows = services
+        .queries
+        .rows(FACTS, &parameters, None, Some(Arc::clone(snapshot)))
+        .await?;
+    let mut found = HashMap::with_capacity(shown.len());
+    for row in rows.iter() {
+        found.insert(row.text("node_id")?, row);
+    }
+    shown
+        .iter()
+        .filter_map(|shown| found.get(&shown.node_id).map(|row| context_node(shown, *row)))
+        .collect()
+}
+
+fn context_node(shown: &Shown, row: ResultRow<'_>) -> datafusion::error::Result<ContextNode> {
+    Ok(ContextNode {
+        role: shown.role.clone(),
+        node_id: shown.node_id.clone(),
+        operator: row.text("operator")?,
+        code: row.optional_text("code")?,
+        plan: row.optional_text("plan")?,
+        status: row.text("status")?,
+        is_buggy: row.bool("is_buggy")?,
+        score: row.optional_float("score")?,
+        signed_score: row.optional_float("signed_score")?,
+        error_class: row.optional_text("error_class")?,
+        error_signature: row.optional_text("error_signature")?,
+        error: row.optional_text("error")?,
+        method_family: row.text("method_family")?,
+        sandbox_seconds: row.optional_float("sandbox_seconds")?,
+    })
 }
 
 /// The parents of an attempt with their valid scores.

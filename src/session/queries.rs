@@ -1,9 +1,9 @@
-//! Queries of the engine itself: planned once by text, bound to a snapshot and to parameters at each call.
+//! Queries of the engine itself: planned and optimised once by text and run, bound to a snapshot and to parameters at each call.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use clade_catalog::{Snapshot, Store};
+use clade_catalog::{KeepDecoded, Snapshot, Store};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
@@ -11,23 +11,55 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::collect;
 use parking_lot::Mutex;
 
+use super::build::DEFAULT_SCHEMA;
 use super::result_rows::ResultRows;
 use super::variables::CladeVariables;
+use crate::plan::lineage;
+use crate::policy::CURRENT_RUN;
 
 /// Runs the engine's own queries.
 #[derive(Debug)]
 pub struct Queries {
     store: Store,
     base: SessionState,
-    plans: Mutex<HashMap<String, LogicalPlan>>,
+    plans: Mutex<HashMap<PlanKey, Plan>>,
 }
 
 /// Most plans kept; the engine's own texts are few, policies add theirs.
 const MOST_PLANS: usize = 256;
 
+/// A plan that was optimised keeps `current_run()` as a constant, so plans are kept by run.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct PlanKey {
+    sql: String,
+    run_id: Option<String>,
+}
+
+/// A logical plan that is used more than once.
+#[derive(Debug, Clone)]
+struct Plan {
+    logical: LogicalPlan,
+    /// Optimised for good; a plan whose functions change from statement to statement, such as `now()`, cannot be.
+    optimised: bool,
+}
+
 impl Queries {
     /// Queries over a store with the functions, views and policies of a session state.
-    pub fn new(store: Store, base: SessionState) -> Self {
+    pub fn new(store: Store, mut base: SessionState) -> Self {
+        // These queries are asked at every step over rows that are in memory already: planning for several threads, and
+        // moving rows between them, costs more than it gains.
+        let config = base.config_mut();
+        config.set_extension(Arc::new(KeepDecoded));
+        let options = config.options_mut();
+        options.execution.target_partitions = 1;
+        options.optimizer.enable_round_robin_repartition = false;
+        options.optimizer.repartition_aggregations = false;
+        options.optimizer.repartition_joins = false;
+        options.optimizer.repartition_windows = false;
+        options.optimizer.repartition_sorts = false;
+        options.optimizer.repartition_file_scans = false;
+        // These would help scans of files, of which hardly any is left.
+        options.optimizer.enable_dynamic_filter_pushdown = false;
         Self {
             store,
             base,
@@ -62,31 +94,43 @@ impl Queries {
             None => self.store.snapshot(None).await?,
         };
         let state = self.bind(snapshot, run_id);
-        let plan = self.plan(&state, sql).await?;
-        let plan = if parameters.is_empty() {
-            plan
-        } else {
+        let Plan { logical, optimised } = self.plan(&state, sql, run_id).await?;
+        let mut plan = logical;
+        if !parameters.is_empty() {
             let values: HashMap<String, ScalarValue> = parameters
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), value.clone()))
                 .collect();
-            plan.with_param_values(ParamValues::from(values))?
-        };
-        let physical = state.create_physical_plan(&plan).await?;
+            plan = plan.with_param_values(ParamValues::from(values))?;
+        }
+        if !optimised {
+            plan = state.optimize(&plan)?;
+        }
+        let physical = state.query_planner().create_physical_plan(&plan, &state).await?;
         let batches = collect(physical, state.task_ctx()).await?;
         Ok(ResultRows::new(batches))
     }
 
-    async fn plan(&self, state: &SessionState, sql: &str) -> Result<LogicalPlan> {
-        if let Some(plan) = self.plans.lock().get(sql) {
+    async fn plan(&self, state: &SessionState, sql: &str, run_id: Option<&str>) -> Result<Plan> {
+        let key = PlanKey {
+            sql: sql.to_owned(),
+            run_id: run_id.map(str::to_owned),
+        };
+        if let Some(plan) = self.plans.lock().get(&key) {
             return Ok(plan.clone());
         }
-        let plan = state.create_logical_plan(sql).await?;
+        let logical = state.create_logical_plan(sql).await?;
+        let lineage = lineage(&logical, DEFAULT_SCHEMA)?;
+        let optimised = lineage.volatile.is_empty() && lineage.stable.iter().all(|name| name == CURRENT_RUN);
+        let plan = Plan {
+            logical: if optimised { state.optimize(&logical)? } else { logical },
+            optimised,
+        };
         let mut plans = self.plans.lock();
         if plans.len() >= MOST_PLANS {
             plans.clear();
         }
-        plans.insert(sql.to_owned(), plan.clone());
+        plans.insert(key, plan.clone());
         Ok(plan)
     }
 

@@ -1,4 +1,4 @@
-//! A generator and a sandbox that answer at once, for tests of what lies between them. A program is text like
+//! A generator and a sandbox that answer at once, for tests and benchmarks of what lies between them. A program is text like
 //! `score = 0.5` or `fail = timeout`; it is a valid Python program, so that everything read from programs is real.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::Utc;
-use clade::error::ErrorClass;
 use clade::model::{GenerateRequest, Generator, ModelError, ModelInfo, Sample};
 use clade::sandbox::{
-    CapabilityReport, CapturedLog, Cause, Collected, Evaluation, EvaluationSpec, Evaluator, Executor, IsolationReport,
-    JobEnd, JobOutcome, JobSpec, ResultState, SandboxError,
+    CapabilityReport, CapturedLog, Collected, Evaluation, EvaluationSpec, Evaluator, Executor, IsolationReport, JobEnd,
+    JobOutcome, JobSpec, ResultState, SandboxError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -198,6 +197,6 @@ fn the_class_of_an_unreachable_model_is_retryable() {
         model: "scripted".into(),
         message: String::new(),
     };
-    assert_eq!(error.class(), ErrorClass::Infra);
-    assert_eq!(Cause::Exit.as_str(), "exit");
+    assert_eq!(error.class(), clade::error::ErrorClass::Infra);
+    assert_eq!(clade::sandbox::Cause::Exit.as_str(), "exit");
 }

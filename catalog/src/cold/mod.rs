@@ -1,5 +1,6 @@
 //! Cold tier: Parquet files in Delta tables, and the index of them that is kept in SQLite.
 
+pub(crate) mod columns;
 pub(crate) mod delta;
 pub(crate) mod file;
 pub(crate) mod location;

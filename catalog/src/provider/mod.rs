@@ -1,5 +1,6 @@
 //! Table and schema providers for DataFusion.
 
+pub(crate) mod decoded;
 pub(crate) mod newest_exec;
 pub(crate) mod scan;
 pub(crate) mod schema;

@@ -20,6 +20,7 @@ use datafusion::physical_plan::filter::FilterExecBuilder;
 use datafusion::physical_plan::union::UnionExec;
 use object_store::ObjectMeta;
 
+use crate::cold::columns::ColumnCache;
 use crate::cold::file::ColdFile;
 use crate::cold::location::Location;
 use crate::spec::{SEQ_COLUMN, TableSpec};
@@ -35,6 +36,7 @@ const FOOTER_BYTES: usize = 64 << 10;
 pub(crate) struct TableScan<'a> {
     pub(crate) session: &'a dyn Session,
     pub(crate) location: &'a Location,
+    pub(crate) columns: &'a ColumnCache,
     pub(crate) spec: &'a TableSpec,
     pub(crate) state: &'a TableState,
     pub(crate) seq: Seq,
@@ -47,8 +49,21 @@ pub(crate) struct TableScan<'a> {
 
 impl TableScan<'_> {
     /// The plan; it yields the rows of commits up to the snapshot.
-    pub(crate) fn plan(&self) -> Result<Arc<dyn ExecutionPlan>> {
+    pub(crate) async fn plan(&self) -> Result<Arc<dyn ExecutionPlan>> {
         let files = self.prune()?;
+        let hot = if self.state.seq <= self.seq {
+            self.state.hot.batches().to_vec()
+        } else {
+            self.state.hot.through(self.seq)
+        };
+        if let Some(mut batches) = self.decoded(&files).await? {
+            for batch in hot {
+                batches.push(batch.project(&self.projection)?);
+            }
+            let schema = Arc::new(self.spec.full_schema().project(&self.projection)?);
+            let source = MemorySourceConfig::try_new(&[batches], schema, None)?;
+            return Ok(DataSourceExec::from_data_source(source.with_limit(self.limit)));
+        }
         let (whole, cut): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.max_seq <= self.seq);
         let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(3);
         if !whole.is_empty() {
@@ -57,11 +72,6 @@ impl TableScan<'_> {
         if !cut.is_empty() {
             inputs.push(self.cut(&cut)?);
         }
-        let hot = if self.state.seq <= self.seq {
-            self.state.hot.batches().to_vec()
-        } else {
-            self.state.hot.through(self.seq)
-        };
         if !hot.is_empty() || inputs.is_empty() {
             let source = MemorySourceConfig::try_new(&[hot], self.spec.full_schema(), Some(self.projection.clone()))?;
             inputs.push(DataSourceExec::from_data_source(source.with_limit(self.limit)));
@@ -122,6 +132,23 @@ impl TableScan<'_> {
         projection: Vec<usize>,
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let bytes: u64 = files.iter().map(|file| file.bytes).sum();
+        let partitions = usize::try_from(bytes / PARTITION_BYTES)
+            .unwrap_or(usize::MAX)
+            .saturating_add(1);
+        let partitions = partitions.min(self.session.config().target_partitions()).max(1);
+        self.files(files, projection, limit, partitions, self.predicate.as_ref())
+    }
+
+    /// Scan of files in a number of partitions; a predicate only leaves rows out that do not match.
+    pub(super) fn files(
+        &self,
+        files: &[Arc<ColdFile>],
+        projection: Vec<usize>,
+        limit: Option<usize>,
+        partitions: usize,
+        predicate: Option<&Arc<dyn PhysicalExpr>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = self.spec.full_schema();
         let runtime = self.session.runtime_env();
         if runtime.object_store(self.location.object_store_url()?).is_err() {
@@ -139,17 +166,12 @@ impl TableScan<'_> {
             .with_table_parquet_options(options)
             .with_metadata_size_hint(FOOTER_BYTES)
             .with_parquet_file_reader_factory(Arc::new(reader));
-        if let Some(predicate) = &self.predicate {
+        if let Some(predicate) = predicate {
             source = source.with_predicate(Arc::clone(predicate));
         }
-        let bytes: u64 = files.iter().map(|file| file.bytes).sum();
-        let partitions = usize::try_from(bytes / PARTITION_BYTES)
-            .unwrap_or(usize::MAX)
-            .saturating_add(1);
-        let partitions = partitions.min(self.session.config().target_partitions()).max(1);
         let statistics = Statistics::try_merge_iter(files.iter().map(|file| file.statistics.as_ref()), &schema)
             .unwrap_or_else(|_| Statistics::new_unknown(&schema));
-        let statistics = if self.predicate.is_some() {
+        let statistics = if predicate.is_some() {
             statistics.to_inexact()
         } else {
             statistics

@@ -94,6 +94,7 @@ impl TableProvider for StoredTable {
         let mut scan = TableScan {
             session,
             location: &self.store.inner.location,
+            columns: &self.store.inner.columns,
             spec: &self.spec,
             state: &state,
             seq: snapshot.seq(),
@@ -102,7 +103,7 @@ impl TableProvider for StoredTable {
             limit,
         };
         if !self.newest_only() {
-            return scan.plan();
+            return scan.plan().await;
         }
         scan.limit = None;
         let kept = scan.projection.len();
@@ -114,6 +115,6 @@ impl TableProvider for StoredTable {
         };
         let key = self.spec.key_indices().into_iter().map(&mut place).collect();
         let seq = place(self.spec.seq_index());
-        NewestExec::try_new(scan.plan()?, key, seq, kept)
+        NewestExec::try_new(scan.plan().await?, key, seq, kept)
     }
 }

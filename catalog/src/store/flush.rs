@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 use super::Store;
 use super::maintenance::MaintenanceLock;
 use super::options::FaultPoint;
-use super::table_state::{read_hot, read_store_state};
+use super::table_state::{StoreState, read_hot};
 use crate::cold::delta::{DeltaLog, set_aside};
 use crate::cold::file::{ColdFile, IndexChange, IndexedFile};
 use crate::cold::parquet_file::{FileWriter, NewFile, is_ours};
@@ -70,8 +70,8 @@ impl Store {
                 let Some(row) = TableRow::read(connection, &table)? else {
                     return Ok(Vec::new());
                 };
-                let (seq, _) = read_store_state(connection)?;
-                read_hot(connection, &table, row.table_no, row.flushed_seq, seq)
+                let state = StoreState::read(connection)?;
+                read_hot(connection, &table, row.table_no, row.flushed_seq, state.last_seq)
             })
         })
         .await??;

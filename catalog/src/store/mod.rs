@@ -30,9 +30,10 @@ use self::layout::{Layout, Marker};
 use self::options::{ColdLocation, StoreOptions};
 use self::readers::Readers;
 pub use self::snapshot::Snapshot;
-use self::table_state::{TableCache, TableState, read_store_state};
+use self::table_state::{StoreState, TableCache, TableState};
 use self::txn::Txn;
 use self::writer::{Encoder, Seq, Writer};
+use crate::cold::columns::ColumnCache;
 use crate::cold::location::Location;
 use crate::cold::parquet_file;
 use crate::error::{BoxError, Result, StoreError};
@@ -53,6 +54,8 @@ pub(crate) struct Inner {
     pub(crate) specs: Arc<Specs>,
     pub(crate) location: Location,
     pub(crate) readers: Readers,
+    /// Decoded columns of cold files.
+    pub(crate) columns: ColumnCache,
     writer: Option<Writer>,
     tables: HashMap<String, TableCache>,
     committed: watch::Receiver<Seq>,
@@ -128,7 +131,7 @@ impl Store {
             }
             check_layouts(&connection, &specs)?;
             let registered = register_tables(&mut connection, &specs)?;
-            report.send_replace(read_store_state(&connection)?.0);
+            report.send_replace(StoreState::read(&connection)?.last_seq);
             let encoder = Encoder {
                 specs: Arc::clone(&specs),
                 registered,
@@ -146,6 +149,7 @@ impl Store {
         let inner = Inner {
             layout,
             id: marker.id,
+            columns: ColumnCache::new(options.cold_cache_bytes),
             options,
             specs,
             location,
@@ -205,12 +209,16 @@ impl Store {
     /// The newest snapshot, or the one after commit `at`.
     pub async fn snapshot(&self, at: Option<Seq>) -> Result<Arc<Snapshot>> {
         let inner = Arc::clone(&self.inner);
-        let (latest, cold_version) = spawn_blocking(move || inner.readers.read(read_store_state)).await??;
-        let seq = at.unwrap_or(latest);
+        let state = spawn_blocking(move || inner.readers.read(StoreState::read)).await??;
+        let (seq, latest) = (at.unwrap_or(state.last_seq), state.last_seq);
         if !(0..=latest).contains(&seq) {
             return Err(StoreError::UnknownSnapshot { requested: seq, latest });
         }
-        Ok(Arc::new(Snapshot { seq, cold_version }))
+        Ok(Arc::new(Snapshot {
+            seq,
+            cold_version: state.cold_version,
+            policies_version: state.policies_version,
+        }))
     }
 
     /// Tells when this process has committed: the number of its last commit.

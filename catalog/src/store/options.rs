@@ -116,6 +116,8 @@ pub struct StoreOptions {
     pub maintenance: MaintenanceOptions,
     /// Memory for decoded hot rows.
     pub hot_cache_bytes: usize,
+    /// Memory for decoded columns of cold files; see [`crate::KeepDecoded`].
+    pub cold_cache_bytes: usize,
     /// How long to wait for other processes that write.
     pub busy_timeout: Duration,
     /// Source of the time.
@@ -133,6 +135,7 @@ impl Default for StoreOptions {
             cold: ColdLocation::Local,
             maintenance: MaintenanceOptions::default(),
             hot_cache_bytes: 256 << 20,
+            cold_cache_bytes: 256 << 20,
             busy_timeout: Duration::from_secs(30),
             clock: Arc::new(SystemClock),
             specs: None,

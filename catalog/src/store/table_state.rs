@@ -104,7 +104,11 @@ impl TableCache {
 fn read_state(connection: &Connection, spec: &Arc<TableSpec>, known: Option<&TableState>) -> Result<TableState> {
     let context = "read a table's state";
     let mut state = known.cloned().unwrap_or_else(TableState::empty);
-    let (seq, store_cold_version) = read_store_state(connection)?;
+    let StoreState {
+        last_seq: seq,
+        cold_version: store_cold_version,
+        ..
+    } = StoreState::read(connection)?;
     let row = connection
         .prepare_cached("SELECT table_no, flushed_seq, cold_version FROM tables WHERE name = ?1")
         .and_then(|mut query| {
@@ -134,12 +138,32 @@ fn read_state(connection: &Connection, spec: &Arc<TableSpec>, known: Option<&Tab
     Ok(state)
 }
 
-/// Last commit and version of the index of cold files.
-pub(crate) fn read_store_state(connection: &Connection) -> Result<(Seq, i64)> {
-    connection
-        .prepare_cached("SELECT last_seq, cold_version FROM store_state WHERE id = 1")
-        .and_then(|mut query| query.query_row([], |row| Ok((row.get(0)?, row.get(1)?))))
-        .map_err(StoreError::sqlite("read the store's state"))
+/// The one row that says how far the store is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StoreState {
+    /// Last commit.
+    pub(crate) last_seq: Seq,
+    /// Version of the index of cold files.
+    pub(crate) cold_version: i64,
+    /// Number of changes of the policies.
+    pub(crate) policies_version: i64,
+}
+
+impl StoreState {
+    pub(crate) fn read(connection: &Connection) -> Result<Self> {
+        connection
+            .prepare_cached("SELECT last_seq, cold_version, policies_version FROM store_state WHERE id = 1")
+            .and_then(|mut query| {
+                query.query_row([], |row| {
+                    Ok(Self {
+                        last_seq: row.get(0)?,
+                        cold_version: row.get(1)?,
+                        policies_version: row.get(2)?,
+                    })
+                })
+            })
+            .map_err(StoreError::sqlite("read the store's state"))
+    }
 }
 
 /// Decodes the hot rows of a table of the commits after `after`, up to `through`.
