@@ -2,6 +2,7 @@
 //! islands' running means. It is read from `evo.nodes` when the run starts and fed by every commit; losing it loses nothing.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// The facts of a node that later attempts of its run are judged by.
 #[derive(Debug, Clone)]
@@ -83,7 +84,25 @@ pub struct RunIndex {
     by_code: HashMap<String, Vec<IndexedNode>>,
     families: HashMap<String, Tally>,
     islands: HashMap<i64, Tally>,
-    places: HashMap<String, Place>,
+    places: HashMap<String, Place, BuildHasherDefault<IdHasher>>,
+}
+
+/// Hashes node ids, which are hashes already: their first bytes are as good as any. A selection asks for every parent.
+#[derive(Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8).take(3) {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            self.0 = (self.0.rotate_left(29) ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
 }
 
 /// Where a node stands in its run.

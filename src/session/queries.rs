@@ -6,9 +6,9 @@ use std::sync::Arc;
 use clade_catalog::{KeepDecoded, Snapshot, Store};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::error::Result;
-use datafusion::execution::SessionState;
+use datafusion::execution::{SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::collect;
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use parking_lot::Mutex;
 
 use super::build::DEFAULT_SCHEMA;
@@ -58,7 +58,9 @@ impl Queries {
         options.optimizer.repartition_windows = false;
         options.optimizer.repartition_sorts = false;
         options.optimizer.repartition_file_scans = false;
-        // These would help scans of files, of which hardly any is left.
+        // The files are read for the long texts of a few rows: those are found before their texts are decoded.
+        options.execution.parquet.pushdown_filters = true;
+        // This would help scans of whole files, of which none is left.
         options.optimizer.enable_dynamic_filter_pushdown = false;
         Self {
             store,
@@ -89,6 +91,21 @@ impl Queries {
         run_id: Option<&str>,
         at: Option<Arc<Snapshot>>,
     ) -> Result<ResultRows> {
+        let (plan, context) = self.physical_plan(sql, parameters, run_id, at).await?;
+        Ok(ResultRows::new(collect(plan, context).await?))
+    }
+
+    /// The plan that [`Queries::rows`] executes, and what it is executed with.
+    ///
+    /// # Errors
+    /// When the query does not plan.
+    pub async fn physical_plan(
+        &self,
+        sql: &str,
+        parameters: &[(&str, ScalarValue)],
+        run_id: Option<&str>,
+        at: Option<Arc<Snapshot>>,
+    ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
         let snapshot = match at {
             Some(snapshot) => snapshot,
             None => self.store.snapshot(None).await?,
@@ -107,8 +124,7 @@ impl Queries {
             plan = state.optimize(&plan)?;
         }
         let physical = state.query_planner().create_physical_plan(&plan, &state).await?;
-        let batches = collect(physical, state.task_ctx()).await?;
-        Ok(ResultRows::new(batches))
+        Ok((physical, state.task_ctx()))
     }
 
     async fn plan(&self, state: &SessionState, sql: &str, run_id: Option<&str>) -> Result<Plan> {

@@ -23,6 +23,10 @@ use crate::spec::{COMMITTED_AT_COLUMN, ColumnType, SEQ_COLUMN, TableSpec};
 const ROW_GROUP_ROWS: usize = 64 << 10;
 /// Bytes of a row group.
 const ROW_GROUP_BYTES: usize = 32 << 20;
+/// Rows of a page: the finest step in which rows that are named by their commit are found.
+const PAGE_ROWS: usize = 4096;
+/// Bytes of a page of long texts: what has to be decompressed for one of them.
+const LONG_PAGE_BYTES: usize = 64 << 10;
 /// Share of wrong answers of a bloom filter.
 const BLOOM_FPP: f64 = 0.01;
 /// Prefix of the names of our files; others in a table's folder are foreign.
@@ -153,6 +157,7 @@ fn properties(spec: &TableSpec, stats: &FileStats, level: i32) -> Result<WriterP
         .set_created_by(concat!("clade-catalog ", env!("CARGO_PKG_VERSION")).into())
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
+        .set_data_page_row_count_limit(PAGE_ROWS)
         .set_sorting_columns(Some(vec![SortingColumn {
             column_idx: seq_leaf(spec),
             descending: false,
@@ -174,6 +179,11 @@ fn properties(spec: &TableSpec, stats: &FileStats, level: i32) -> Result<WriterP
             // Parquet leaves NaN out of its bounds, so bounds of a column with a NaN would drop rows.
             ColumnType::Float if !stats.min_values.contains_key(&column.name) => {
                 properties = properties.set_column_statistics_enabled(path, EnabledStatistics::None);
+            }
+            ColumnType::Text if column.long => {
+                properties = properties
+                    .set_column_dictionary_enabled(path.clone(), false)
+                    .set_column_data_page_size_limit(path, LONG_PAGE_BYTES);
             }
             // Ids are hashes: bounds cannot tell where one is, a bloom filter can.
             ColumnType::Text if spec.key.contains(&column.name) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clade_catalog::{FaultHook, FaultPoint, FlushScope, MaintenanceOptions, Store, StoreOptions, Txn, Value};
 
 use crate::commits::{pair, state};
-use crate::support::{create, int, now, options, rows, session, text};
+use crate::support::{create, int, keeping_session, now, options, rows, session, text};
 
 pub fn cold_files(store: &Store, table: &str) -> Vec<std::path::PathBuf> {
     let (schema, table) = table.split_once('.').unwrap();
@@ -54,8 +54,17 @@ async fn rows_are_the_same_before_and_after_flush_and_compaction_at_every_snapsh
             store.clone()
         };
         for (at, expected) in points.iter().zip(&expected) {
-            let context = session(&reopened, Some(reopened.snapshot(Some(*at)).await.unwrap()));
+            let snapshot = reopened.snapshot(Some(*at)).await.unwrap();
+            let context = session(&reopened, Some(Arc::clone(&snapshot)));
             assert_eq!(&text(&context, sql).await, expected, "step {step}, snapshot {at}");
+            let context = keeping_session(&reopened, Some(snapshot));
+            for round in ["read", "kept"] {
+                assert_eq!(
+                    &text(&context, sql).await,
+                    expected,
+                    "{round}: step {step}, snapshot {at}"
+                );
+            }
         }
         assert_eq!(now(&reopened, "SELECT count(*) FROM events").await, 41);
         assert_eq!(

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
-use clade_catalog::{MaintenanceOptions, Rows, Snapshot, Specs, Store, StoreOptions, TableSpec, catalog_schemas};
+use clade_catalog::{
+    KeepDecoded, MaintenanceOptions, Rows, Snapshot, Specs, Store, StoreOptions, TableSpec, catalog_schemas,
+};
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, SchemaProvider};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 pub const EVENTS: &str = "doc='d'\nkind='log'\nkey=['id']\ncolumns=[['id','text!','i'],['n','int!','n'],['x','float','x'],\
     ['ok','bool','b'],['at','timestamp','t'],['tags','list','l']]";
 pub const MIRROR: &str =
-    "doc='d'\nkind='log'\nkey=['id']\ncolumns=[['id','text!','i'],['n','int!','n'],['body','text','b']]";
+    "doc='d'\nkind='log'\nkey=['id']\nlong=['body']\ncolumns=[['id','text!','i'],['n','int!','n'],['body','text','b']]";
 pub const STATES: &str =
     "doc='d'\nkind='keyed'\nkey=['k']\ncolumns=[['k','text!','k'],['v','int!','v'],['note','text','n']]";
 
@@ -45,7 +47,20 @@ pub fn create() -> (tempfile::TempDir, Store) {
 
 /// A session over the store at a snapshot, or at the newest one of each scan.
 pub fn session(store: &Store, snapshot: Option<Arc<Snapshot>>) -> SessionContext {
-    let mut config = SessionConfig::new()
+    session_with(SessionConfig::new(), store, snapshot)
+}
+
+/// A session that keeps the cold rows it reads decoded.
+pub fn keeping_session(store: &Store, snapshot: Option<Arc<Snapshot>>) -> SessionContext {
+    session_with(
+        SessionConfig::new().with_extension(Arc::new(KeepDecoded)),
+        store,
+        snapshot,
+    )
+}
+
+fn session_with(config: SessionConfig, store: &Store, snapshot: Option<Arc<Snapshot>>) -> SessionContext {
+    let mut config = config
         .with_default_catalog_and_schema("clade", "t")
         .with_target_partitions(2);
     config = config.with_create_default_catalog_and_schema(false);

@@ -6,7 +6,7 @@ WITH RECURSIVE ends AS (
   SELECT n.node_id, n.parent_id, n.operator, n.step, n.island, n.status, n.error_class, n.error_signature
   FROM run.nodes n
   LEFT ANTI JOIN (SELECT parent_id FROM run.nodes WHERE operator = 'debug') followed ON followed.parent_id = n.node_id
-  WHERE n.is_buggy AND n.code IS NOT NULL AND n.duplicate_of IS NULL),
+  WHERE n.is_buggy AND n.status <> 'code_missing' AND n.duplicate_of IS NULL),
 chains AS (
   SELECT node_id, parent_id, 1 AS depth FROM ends WHERE operator = 'debug'
   UNION ALL
