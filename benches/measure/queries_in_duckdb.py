@@ -18,7 +18,7 @@ def main(folder, rounds, *queries):
         best = float("inf")
         for _ in range(int(rounds)):
             started = time.perf_counter()
-            table = connection.execute(query).to_arrow_table()
+            table = connection.sql(query).to_arrow_table()
             best = min(best, time.perf_counter() - started)
         print(best, table.num_rows)
 
