@@ -106,12 +106,12 @@ pub(super) fn draw(run: &PlotRun, history: &History) -> Result<String, PlotError
         scores::draw(&page, run, history, &scores_frame, &rail, range)?;
         lineage::draw(&page, history, &lanes, &lineage_frame)?;
         for (line, text) in (0..).zip(summary::footer(history, beyond)) {
-            let text = style::fitted(&text, 14, right - left);
-            let y = lineage_frame.bottom + 52 + 18 * line;
+            let text = style::fitted(&text, style::TICK, right - left);
+            let y = lineage_frame.bottom + 54 + 19 * line;
             page.draw(&Text::new(
                 text,
                 (left, y),
-                style::text(14, style::MUTED, HPos::Left, VPos::Top),
+                style::text(style::TICK, style::MUTED, HPos::Left, VPos::Top),
             ))?;
         }
         page.present()?;
@@ -134,12 +134,12 @@ fn header(page: &Area<'_>, run: &PlotRun, history: &History) -> Result<(), PlotE
         (LEFT, 48),
         style::text(17, style::TEXT, HPos::Left, VPos::Top),
     ))?;
-    legend(page)
+    legend(page, history)
 }
 
-/// One row: a sample of each mark with its name.
-fn legend(page: &Area<'_>) -> Result<(), PlotError> {
-    const SIZE: u32 = 16;
+/// One row: a sample of each mark that is in the picture, with its name.
+fn legend(page: &Area<'_>, history: &History) -> Result<(), PlotError> {
+    const SIZE: u32 = 17;
     const GAP: i32 = 22;
     let y = 84;
     let mut x = LEFT;
@@ -149,11 +149,19 @@ fn legend(page: &Area<'_>) -> Result<(), PlotError> {
         Ok(x + style::width(text, SIZE) + GAP)
     };
     for (name, colour) in style::OPERATORS {
+        if !history.nodes.iter().any(|node| node.operator == name) {
+            continue;
+        }
         page.draw(&Circle::new((x + 5, y), 5, colour.filled()))?;
         x = label(x + 15, name)?;
     }
-    cross(page, (x + 5, y), 4, style::MUTED)?;
-    x = label(x + 15, "failed")?;
+    if history.nodes.iter().any(|node| node.valid_score().is_none()) {
+        cross(page, (x + 5, y), 4, style::MUTED)?;
+        x = label(x + 15, "failed")?;
+    }
+    if history.best.is_none() {
+        return Ok(());
+    }
     page.draw(&PathElement::new(
         vec![(x, y), (x + 22, y)],
         style::BEST.stroke_width(2),
@@ -193,13 +201,13 @@ pub(super) fn step_axis(page: &Area<'_>, frame: &Frame, title: bool) -> Result<(
             vec![(x, frame.bottom), (x, frame.bottom + 5)],
             style::AXIS.stroke_width(1),
         ))?;
-        let style = style::text(14, style::MUTED, HPos::Center, VPos::Top);
+        let style = style::text(style::TICK, style::MUTED, HPos::Center, VPos::Top);
         page.draw(&Text::new(step.to_string(), (x, frame.bottom + 8), style))?;
     }
     if title {
         let middle = (frame.left + frame.right) / 2;
-        let style = style::text(16, style::TEXT, HPos::Center, VPos::Top);
-        page.draw(&Text::new("step", (middle, frame.bottom + 24), style))?;
+        let style = style::text(17, style::TEXT, HPos::Center, VPos::Top);
+        page.draw(&Text::new("step", (middle, frame.bottom + 26), style))?;
     }
     Ok(())
 }

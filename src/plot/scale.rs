@@ -60,6 +60,9 @@ impl ScoreRange {
     }
 }
 
+/// Most steps that are all labelled.
+const EVERY_STEP: u64 = 24;
+
 /// About `count` round values within a range, with the decimals they need.
 pub(super) fn ticks(low: f64, high: f64, count: usize) -> (Vec<f64>, usize) {
     let raw = (high - low) / count.max(1) as f64;
@@ -81,8 +84,11 @@ pub(super) fn ticks(low: f64, high: f64, count: usize) -> (Vec<f64>, usize) {
     ((first..=last).map(|i| i as f64 * step).collect(), decimals)
 }
 
-/// Round whole steps from 1 to `last`.
+/// Whole steps from 1 to `last`: all of them where there is room for their labels, else round ones.
 pub(super) fn step_ticks(last: u64, count: usize) -> Vec<u64> {
+    if last <= EVERY_STEP {
+        return (1..=last).collect();
+    }
     let (values, _) = ticks(0.0, last as f64, count);
     let mut steps: Vec<u64> = values
         .into_iter()
@@ -100,13 +106,13 @@ pub(super) fn step_ticks(last: u64, count: usize) -> Vec<u64> {
     steps
 }
 
-/// A score as short as its size allows: four decimals, or three significant digits when it is large or tiny.
+/// A score as short as its size allows: five decimals, or three significant digits when it is large or tiny.
 pub(super) fn score_text(score: f64) -> String {
     let size = score.abs();
     if size != 0.0 && !(1e-3..1e6).contains(&size) {
         format!("{score:.3e}")
     } else {
-        format!("{score:.4}")
+        format!("{score:.5}")
     }
 }
 
@@ -141,6 +147,7 @@ mod tests {
         assert_eq!(ticks(0.71, 0.79, 4).1, 2);
         assert_eq!(step_ticks(40, 8), vec![1, 5, 10, 15, 20, 25, 30, 35, 40]);
         assert_eq!(step_ticks(1, 8), vec![1]);
+        assert_eq!(step_ticks(6, 8), vec![1, 2, 3, 4, 5, 6]);
         assert_eq!(step_ticks(800, 8)[..3], [1, 100, 200]);
     }
 }

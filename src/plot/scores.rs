@@ -72,7 +72,7 @@ fn axis(
         } else {
             format!("{value:.decimals$}")
         };
-        let style = style::text(14, style::MUTED, HPos::Right, VPos::Center);
+        let style = style::text(style::TICK, style::MUTED, HPos::Right, VPos::Center);
         page.draw(&Text::new(label, (frame.left - 8, height), style))?;
     }
     let line = vec![(frame.left, frame.top), (frame.left, frame.bottom)];
@@ -90,7 +90,7 @@ fn failures(page: &Area<'_>, history: &History, rail: &Frame) -> Result<(), Plot
         style::RAIL.filled(),
     ))?;
     let middle = (rail.top + rail.bottom) / 2;
-    let style = style::text(14, style::MUTED, HPos::Right, VPos::Center);
+    let style = style::text(style::TICK, style::MUTED, HPos::Right, VPos::Center);
     page.draw(&Text::new("failed", (rail.left - 8, middle), style))?;
     let radius = if style::dot_radius(rail.last_step, rail.width()) > 3 {
         4

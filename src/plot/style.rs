@@ -10,6 +10,9 @@ const FAMILY: &str = "Helvetica, Arial, DejaVu Sans, sans-serif";
 /// wide, so that texts never run into each other.
 const CHARACTER_WIDTH: f64 = 0.48;
 
+/// Size of tick labels and footnotes.
+pub(super) const TICK: u32 = 16;
+
 /// Dark text.
 pub(super) const TEXT: RGBColor = RGBColor(34, 34, 34);
 /// Less important text.

@@ -99,8 +99,12 @@ fn every_node_is_drawn_in_both_panels() {
         let range = scale::ScoreRange::of(&history.scored().map(|(_, s)| s).collect::<Vec<_>>(), false);
         let beyond = history.scored().filter(|(_, score)| !range.contains(*score)).count();
         let rings = if history.best.is_some() { 2 } else { 0 };
-        // Legend: four dots and a ring. Each node of the best path has three more circles.
-        let expected = 5 + (scored - beyond) + scored + 3 * history.best_path.len() + rings;
+        // Legend: a dot for each operator that is there, and a ring. Each node of the best path has three more circles.
+        let operators = style::OPERATORS
+            .iter()
+            .filter(|(name, _)| history.nodes.iter().any(|node| node.operator == *name));
+        let legend = operators.count() + usize::from(history.best.is_some());
+        let expected = legend + (scored - beyond) + scored + 3 * history.best_path.len() + rings;
         assert_eq!(count(&svg, "<circle"), expected, "{size} nodes");
         assert_eq!(count(&svg, "<polygon"), beyond);
         assert!(failed == 0 || svg.contains(&format!("{failed} failed")));
