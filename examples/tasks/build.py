@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Builds the example task packages from data sets that come with scikit-learn. Needs no network.
 
-    python examples/tasks/build.py [OUT]        OUT: folder of the packages, default: the folder of this file
+    python examples/tasks/build.py [OUT [TASK …]]    OUT: folder of the packages, default: the folder of this file
+                                                     TASK: packages to build, default: all
 
 The packages are the same on every run. Their leaderboards hold scores of simple models that this script fits on
 train.csv and scores with the package's own metric.py; no people took part.
@@ -275,10 +276,17 @@ def digits(out):
         files=files, extra_files=["images/test/", "images/train/"])
 
 
+BUILDERS = {"breast-cancer": breast_cancer, "diabetes-progression": diabetes, "handwritten-digits": digits}
+
+
 def main():
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent
-    for build in (breast_cancer, diabetes, digits):
-        build(out)
+    tasks = sys.argv[2:] or list(BUILDERS)
+    unknown = [task for task in tasks if task not in BUILDERS]
+    if unknown:
+        sys.exit(f"there is no example task {unknown[0]}; there are {', '.join(BUILDERS)}")
+    for task in tasks:
+        BUILDERS[task](out)
 
 
 if __name__ == "__main__":

@@ -231,6 +231,7 @@ fn store_options(config: &Config) -> StoreOptions {
             allow_http: store.s3.allow_http,
             access_key_env: store.s3.access_key_id_env.clone(),
             secret_key_env: store.s3.secret_access_key_env.clone(),
+            session_token_env: store.s3.session_token_env.clone(),
             ..S3Location::new(url)
         }),
     };

@@ -69,6 +69,11 @@ impl Location {
             .with_secret_access_key(secret(&s3.secret_key_env)?)
             // Two writers of one log entry must not both win.
             .with_conditional_put(S3ConditionalPut::ETagMatch);
+        if let Ok(token) = std::env::var(&s3.session_token_env)
+            && !token.is_empty()
+        {
+            builder = builder.with_token(token);
+        }
         if let Some(endpoint) = &s3.endpoint {
             builder = builder.with_endpoint(endpoint).with_virtual_hosted_style_request(false);
         }

@@ -50,6 +50,8 @@ pub struct S3Location {
     pub access_key_env: String,
     /// Environment variable that holds the secret key.
     pub secret_key_env: String,
+    /// Environment variable that holds the token of temporary keys; keys that last need none, so it may be unset.
+    pub session_token_env: String,
     /// Further options of the object store, by their `aws_*` names.
     pub options: BTreeMap<String, String>,
 }
@@ -64,6 +66,7 @@ impl S3Location {
             allow_http: false,
             access_key_env: "AWS_ACCESS_KEY_ID".into(),
             secret_key_env: "AWS_SECRET_ACCESS_KEY".into(),
+            session_token_env: "AWS_SESSION_TOKEN".into(),
             options: BTreeMap::new(),
         }
     }
