@@ -16,7 +16,7 @@ mod value;
 
 pub use error::{BoxError, Result, StoreError};
 pub use provider::decoded::KeepDecoded;
-pub use provider::schema::{StoreSchema, catalog_schemas};
+pub use provider::schema::{StoreSchema, TableDoc, catalog_schemas};
 pub use provider::virtual_table::VirtualTable;
 pub use rows::Rows;
 pub use spec::{COMMITTED_AT_COLUMN, ColumnSpec, ColumnType, SEQ_COLUMN, Specs, TableKind, TableSpec, VERSIONS_SUFFIX};

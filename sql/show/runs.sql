@@ -9,10 +9,12 @@ SELECT r.run_id,
        count(n.node_id) FILTER (WHERE n.is_buggy) AS failed,
        coalesce(r.best_score, first_value(n.score ORDER BY n.signed_score DESC NULLS LAST, n.step)) AS best_score,
        r.stop_reason,
+       (arrow_cast(arrow_cast(coalesce(r.finished_at, now()), 'Timestamp(Microsecond, Some("UTC"))'), 'Int64')
+        - arrow_cast(coalesce(r.started_at, r.created_at), 'Int64')) / 1e6 AS seconds,
        r.created_at,
        r.finished_at
 FROM evo.runs r
 LEFT JOIN evo.nodes n ON n.run_id = r.run_id
 LEFT JOIN sandbox.leases l ON l.kind = 'run' AND l.id = r.run_id AND l.is_live
-GROUP BY r.run_id, r.task_id, r.status, l.owner, r.policy, r.model, r.steps_limit, r.best_score, r.stop_reason, r.created_at, r.finished_at
+GROUP BY r.run_id, r.task_id, r.status, l.owner, r.policy, r.model, r.steps_limit, r.best_score, r.stop_reason, r.created_at, r.started_at, r.finished_at
 ORDER BY r.created_at DESC

@@ -1,4 +1,4 @@
-//! A session with what commands need: rows of a query, and ids by their first characters.
+//! A session with what commands need: rows of a query, and ids by names.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,16 +7,9 @@ use super::context::Context;
 use super::error::CliError;
 use super::interrupt;
 use super::printer::Printer;
-use super::sql_text::literal;
 use crate::dialect;
 use crate::engine::{Engine, OpenMode, QueryOutput, Session, SessionOptions};
 use crate::session::ResultRows;
-
-/// Most ids that an ambiguous prefix lists.
-const LISTED: usize = 10;
-
-/// Short name of the newest run.
-const NEWEST: &str = "last";
 
 /// A session on an engine that this command opened.
 pub struct Client {
@@ -64,6 +57,11 @@ impl Client {
         &self.engine
     }
 
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// Runs the statements of a text one after the other and prints their rows; returns the number of rows.
     pub async fn run(&self, sql: &str, printer: &mut Printer) -> Result<usize, CliError> {
         let mut rows = 0;
@@ -96,58 +94,21 @@ impl Client {
         Ok(self.engine.queries().rows(sql, &[], None, None).await?)
     }
 
+    /// Runs a statement without rows and says what it did.
+    pub async fn act(&self, sql: &str, printer: &mut Printer) -> Result<(), CliError> {
+        let output = self.output(sql).await?;
+        printer.print(output).await?;
+        Ok(())
+    }
+
     /// The node that an id or its first characters name.
-    pub async fn node(&self, prefix: &str) -> Result<String, CliError> {
-        let sql = format!(
-            "SELECT node_id AS id, concat('step ', step, ', ', operator, ', ', status) AS what FROM evo.nodes \
-             WHERE starts_with(node_id, {}) ORDER BY node_id LIMIT {}",
-            literal(prefix),
-            LISTED + 1
-        );
-        self.unique("node", prefix, &sql).await
+    pub async fn node(&self, name: &str) -> Result<String, CliError> {
+        Ok(self.engine.node_id(name).await?)
     }
 
     /// The run that an id, its first characters or `last` name.
-    pub async fn run_id(&self, prefix: &str) -> Result<String, CliError> {
-        let condition = if prefix == NEWEST {
-            "TRUE ORDER BY created_at DESC LIMIT 1".to_owned()
-        } else {
-            format!(
-                "starts_with(run_id, {}) ORDER BY run_id LIMIT {}",
-                literal(prefix),
-                LISTED + 1
-            )
-        };
-        let sql = format!("SELECT run_id AS id, concat(task_id, ', ', status) AS what FROM evo.runs WHERE {condition}");
-        self.unique("run", prefix, &sql).await
-    }
-
-    async fn unique(&self, kind: &str, prefix: &str, sql: &str) -> Result<String, CliError> {
-        let rows = self.rows(sql).await?;
-        let found = rows
-            .iter()
-            .map(|row| Ok((row.text("id")?, row.text("what")?)))
-            .collect::<datafusion::error::Result<Vec<_>>>()?;
-        match found.as_slice() {
-            [] if prefix == NEWEST => Err(CliError::Failed(format!("there is no {kind} yet"))),
-            [] => Err(CliError::Failed(format!(
-                "no {kind} has an id that begins with '{prefix}'"
-            ))),
-            [(id, _)] => Ok(id.clone()),
-            several => {
-                if let Some((id, _)) = several.iter().find(|(id, _)| id == prefix) {
-                    return Ok(id.clone());
-                }
-                let mut message = format!("'{prefix}' is the beginning of several {kind} ids:");
-                for (id, what) in several.iter().take(LISTED) {
-                    message.push_str(&format!("\n  {id}  {what}"));
-                }
-                if several.len() > LISTED {
-                    message.push_str("\n  …");
-                }
-                Err(CliError::Failed(message))
-            }
-        }
+    pub async fn run_id(&self, name: &str) -> Result<String, CliError> {
+        Ok(self.engine.run_id(name).await?)
     }
 
     /// Waits for what the engine still writes.

@@ -9,9 +9,11 @@ mod error;
 mod interrupt;
 mod logging;
 mod printer;
+mod program;
 mod progress;
 mod shell;
 mod sql_text;
+mod standing;
 mod terminal;
 
 use std::process::ExitCode;

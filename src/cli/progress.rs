@@ -7,9 +7,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::client::Client;
 use super::error::CliError;
-use super::printer::dollars;
+use super::printer::{counted, dollars, duration, thousands};
 use super::sql_text::literal;
 use super::terminal::{Look, Terminal, note};
+use crate::session::ResultRow;
 
 /// Time between two looks at the tables.
 pub const INTERVAL: Duration = Duration::from_millis(500);
@@ -57,6 +58,8 @@ pub struct RunProgress {
     pub cost_usd: Option<f64>,
     /// Seconds since the start, or from start to end.
     pub seconds: Option<f64>,
+    /// What is left of the budgets that have a limit, in words.
+    pub left: Vec<String>,
 }
 
 impl RunProgress {
@@ -83,6 +86,7 @@ impl RunProgress {
             tokens: row.optional_int("tokens")?,
             cost_usd: row.optional_float("cost_usd")?,
             seconds: row.optional_float("seconds")?,
+            left: left(&row)?,
         }))
     }
 
@@ -114,6 +118,9 @@ impl RunProgress {
         if let Some(cost) = self.cost_usd.filter(|cost| *cost > 0.0) {
             let _ = write!(line, "  {}", dollars(cost));
         }
+        if self.is_going_on() && !self.left.is_empty() {
+            let _ = write!(line, "  left {}", self.left.join(", "));
+        }
         line
     }
 
@@ -132,10 +139,29 @@ impl RunProgress {
             let _ = write!(line, "  ({reason})");
         }
         if let Some(seconds) = self.seconds {
-            let _ = write!(line, "  {seconds:.1} s");
+            let _ = write!(line, "  {}", duration(seconds));
         }
         line
     }
+}
+
+/// What is left of the budgets that have a limit. A budget is never overdrawn by what is spent, but time goes on.
+fn left(row: &ResultRow<'_>) -> Result<Vec<String>, CliError> {
+    let number = |name| Ok::<_, CliError>(row.optional_float(name)?.map(|left| left.max(0.0)));
+    let mut parts = Vec::new();
+    if let (Some(limit), Some(seconds)) = (row.optional_float("wall_limit")?, row.optional_float("seconds")?) {
+        parts.push(format!("{} of wall time", duration((limit - seconds).max(0.0))));
+    }
+    for (column, name) in [
+        ("sandbox_left", "in the sandbox"),
+        ("active_left", "in model and sandbox"),
+    ] {
+        parts.extend(number(column)?.map(|left| format!("{} {name}", duration(left))));
+    }
+    parts.extend(number("tokens_left")?.map(|left| format!("{} tokens", thousands(left as i64))));
+    parts.extend(number("cost_left")?.map(dollars));
+    parts.extend(number("jobs_left")?.map(|left| counted(left as u64, "job")));
+    Ok(parts)
 }
 
 /// Shows progress on standard error.

@@ -258,6 +258,22 @@ impl fmt::Display for ExpandClause {
     }
 }
 
+impl CreatePolicy {
+    /// The statement that makes a policy, over several lines and ready to be pasted.
+    pub fn text(name: &str, comment: Option<&str>, sql: &str) -> String {
+        let comment = comment
+            .map(|comment| format!(" COMMENT {}", quote(comment)))
+            .unwrap_or_default();
+        let sql = sql.trim().trim_end_matches(';').trim_end();
+        // A semicolon behind a comment would be a part of it.
+        let end = match sql.lines().last() {
+            Some(last) if last.contains("--") => "\n;",
+            _ => ";",
+        };
+        format!("CREATE POLICY {}{comment} AS\n{sql}{end}", Name(name))
+    }
+}
+
 impl fmt::Display for CreatePolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

@@ -20,6 +20,39 @@ pub struct DialectError {
     pub excerpt: String,
 }
 
+/// A place in a text; lines and columns count from 1, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Line.
+    pub line: u64,
+    /// Column.
+    pub column: u64,
+}
+
+impl DialectError {
+    /// An error in a statement that begins at `start` of the user's text; `at` is a place of that text too. None when it lies
+    /// outside of the statement.
+    pub(crate) fn within(statement: &str, start: Position, at: Position, message: String) -> Option<Self> {
+        let line = at.line.checked_sub(start.line)? + 1;
+        let column = if line == 1 {
+            at.column.checked_sub(start.column)? + 1
+        } else {
+            at.column
+        };
+        let source = Source::new(statement);
+        let inside = Location { line, column };
+        if column == 0 || line > source.end().line {
+            return None;
+        }
+        Some(Self {
+            message,
+            line: at.line,
+            column: at.column,
+            excerpt: source.excerpt(inside),
+        })
+    }
+}
+
 /// A fault whose text excerpt is not made yet.
 #[derive(Debug)]
 pub(super) struct Fault {

@@ -17,7 +17,7 @@ mod split;
 mod tests;
 
 pub use ast::{CreateModel, CreatePolicy, DropPolicy, Evolve, Expand, ExpandClause, ExplainExpand, Statement};
-pub use error::DialectError;
+pub use error::{DialectError, Position};
 pub use evolve_options::{EvolveOptions, RunMode};
 pub use expand_options::{ExpandOptions, OnError};
 pub use option::{OptionError, OptionItem, OptionSpec, OptionValue, Range};

@@ -30,6 +30,14 @@ pub enum EngineError {
     /// Planning or execution failed.
     #[error("{}", plain_message(.0))]
     Query(#[from] Box<DataFusionError>),
+    /// A statement does not plan, and the place of the fault is known.
+    #[error("{place}")]
+    Statement {
+        /// The place and what is wrong there.
+        place: DialectError,
+        /// DataFusion's error.
+        source: Box<DataFusionError>,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -64,6 +72,15 @@ pub enum EngineError {
 impl From<DataFusionError> for EngineError {
     fn from(error: DataFusionError) -> Self {
         Self::Query(Box::new(error))
+    }
+}
+
+impl EngineError {
+    /// `clade.snapshot` is no number.
+    pub(super) fn snapshot_number(value: &str) -> Self {
+        Self::Request(format!(
+            "clade.snapshot is '{value}': it takes the number of a snapshot, or '' for the newest"
+        ))
     }
 }
 

@@ -76,6 +76,15 @@ impl VirtualTable for FunctionsTable {
         ]))
     }
 
+    fn column_docs(&self) -> &'static [&'static str] {
+        &[
+            "Name.",
+            "scalar, aggregate, window or table.",
+            "How it is called.",
+            "What it gives.",
+        ]
+    }
+
     async fn rows(&self) -> Result<RecordBatch> {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(StringArray::from_iter_values(self.0.iter().map(|row| &row.name))),

@@ -8,6 +8,7 @@ use clade_catalog::Store;
 use datafusion::common::ScalarValue;
 use parking_lot::Mutex;
 
+use super::names::{NameError, find_run};
 use super::policies::policies_of;
 use crate::operators::Operator;
 use crate::policy::{PolicyError, PolicyHistory, PolicyRow, RecordedStep, read_rows};
@@ -59,6 +60,13 @@ impl StoreHistory {
 
 #[async_trait]
 impl PolicyHistory for StoreHistory {
+    async fn run_id(&self, name: &str) -> Result<String, PolicyError> {
+        find_run(&self.queries, name).await.map_err(|error| match error {
+            NameError::Name(message) => PolicyError::Trace(message),
+            NameError::Query(error) => error.into(),
+        })
+    }
+
     async fn steps(&self, run_id: &str) -> Result<Vec<RecordedStep>, PolicyError> {
         let parameters = [("run", ScalarValue::from(run_id))];
         let run = self

@@ -38,6 +38,19 @@ impl VirtualTable for LeasesTable {
         ]))
     }
 
+    fn column_docs(&self) -> &'static [&'static str] {
+        &[
+            "run or attempt.",
+            "Run or attempt that is worked on.",
+            "Run that it belongs to.",
+            "State in the queue.",
+            "Process that works on it; NULL when none does.",
+            "Time until which that process may be silent.",
+            "Times it was begun.",
+            "Whether a living process holds it.",
+        ]
+    }
+
     async fn rows(&self) -> Result<RecordBatch> {
         let rows: Vec<LeaseRow> = self.0.control_read(leases).await?;
         let texts = |values: Vec<Option<String>>| Arc::new(StringArray::from(values)) as ArrayRef;

@@ -1,23 +1,31 @@
 //! The engine: a store with everything that works on it, and sessions that run statements.
 
 mod defaults;
+mod describe;
 mod error;
 mod expand_handler;
 mod functions_table;
 mod history;
 mod leases_table;
 mod models_table;
+mod names;
+mod notice;
 mod open;
 mod output;
+mod place;
 mod policies;
 mod recordings;
+mod reference;
 mod session;
+mod settings;
 mod settings_table;
 mod statements;
 mod tasks;
 
 pub use defaults::Defaults;
 pub use error::{EngineError, Result};
+pub use names::NEWEST_RUN;
+pub use notice::Notice;
 pub use open::{Engine, Extensions, OpenMode};
 pub use output::QueryOutput;
 pub use session::{Session, SessionOptions};

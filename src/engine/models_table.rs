@@ -34,6 +34,16 @@ impl VirtualTable for ModelsTable {
         ]))
     }
 
+    fn column_docs(&self) -> &'static [&'static str] {
+        &[
+            "Name after USING MODEL.",
+            "Kind of generator.",
+            "Whether it costs nothing.",
+            "US dollars for a million prompt tokens; NULL is unknown.",
+            "US dollars for a million completion tokens; NULL is unknown.",
+        ]
+    }
+
     async fn rows(&self) -> Result<RecordBatch> {
         let models: Vec<(String, ModelInfo)> = self
             .0

@@ -9,12 +9,16 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{TryStreamExt, stream};
 
+use super::notice::Notice;
+
 /// Rows of one statement, as they come.
 pub struct QueryOutput {
     /// Columns.
     pub schema: SchemaRef,
     /// Rows.
     pub stream: SendableRecordBatchStream,
+    /// What is to be said beside them.
+    pub notices: Vec<Notice>,
 }
 
 impl std::fmt::Debug for QueryOutput {
@@ -31,6 +35,7 @@ impl QueryOutput {
         Self {
             schema: stream.schema(),
             stream,
+            notices: Vec::new(),
         }
     }
 
@@ -40,6 +45,7 @@ impl QueryOutput {
         Self {
             schema: Arc::clone(&schema),
             stream: Box::pin(RecordBatchStreamAdapter::new(schema, rows)),
+            notices: Vec::new(),
         }
     }
 
@@ -52,9 +58,16 @@ impl QueryOutput {
         Ok(Self::of_batches(batch.schema(), vec![batch]))
     }
 
-    /// A statement without rows.
-    pub fn nothing() -> Self {
-        Self::of_batches(Arc::new(Schema::empty()), Vec::new())
+    /// A statement without rows that says what it did.
+    pub fn done(what: impl Into<String>) -> Self {
+        Self::of_batches(Arc::new(Schema::empty()), Vec::new()).with(Notice::Info(what.into()))
+    }
+
+    /// The same with something to be said beside the rows.
+    #[must_use]
+    pub fn with(mut self, notice: Notice) -> Self {
+        self.notices.push(notice);
+        self
     }
 
     /// All rows.

@@ -9,6 +9,8 @@ use clade_catalog::{Snapshot, Store, VirtualTable};
 use datafusion::catalog::SchemaProvider;
 use datafusion::common::Result as DataFusionResult;
 use datafusion::datasource::ViewTable;
+use datafusion::sql::parser::Statement as DataFusionStatement;
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use parking_lot::Mutex;
 use rusqlite::{Connection, params};
 
@@ -27,8 +29,8 @@ pub struct PolicyCache(Mutex<Registered>);
 struct Registered {
     /// Changes of the store's policies that the views contain; `None` before the first look.
     version: Option<i64>,
-    /// Names and texts.
-    views: Vec<(String, String)>,
+    /// The policies.
+    views: Vec<Policy>,
 }
 
 /// A policy.
@@ -49,12 +51,12 @@ pub struct Policy {
 impl Policy {
     /// The statement that makes the policy.
     pub fn create_statement(&self) -> String {
-        let comment = self
-            .comment
-            .as_ref()
-            .map(|text| format!(" COMMENT '{}'", text.replace('\'', "''")))
-            .unwrap_or_default();
-        format!("CREATE POLICY {}{comment} AS\n{}", self.name, self.sql.trim())
+        // A shipped policy has its comment at the top of its query; once is enough.
+        let sql = match &self.comment {
+            Some(comment) => policy::without_header(&self.sql, comment),
+            None => &self.sql,
+        };
+        CreatePolicy::text(&self.name, self.comment.as_deref(), sql)
     }
 }
 
@@ -121,27 +123,22 @@ impl Engine {
             return Ok(());
         }
         let registered = registered.views;
-        let stored: Vec<(String, String)> = self
-            .store()
-            .control_read(own)
-            .await?
-            .into_iter()
-            .map(|policy| (policy.name, policy.sql))
-            .collect();
+        let stored = self.store().control_read(own).await?;
         if stored == registered {
             self.policy_cache.0.lock().version = version;
             return Ok(());
         }
         let schema = self.policy_schema()?;
-        for (name, _) in registered
+        for gone in registered
             .iter()
-            .filter(|(name, _)| !stored.iter().any(|(other, _)| other == name))
+            .filter(|policy| !stored.iter().any(|other| other.name == policy.name))
         {
-            schema.deregister_table(name)?;
+            schema.deregister_table(&gone.name)?;
         }
-        for (name, sql) in &stored {
+        for Policy { name, sql, comment, .. } in &stored {
             let plan = self.base_state().create_logical_plan(sql).await?;
             schema.register_table(name.clone(), Arc::new(ViewTable::new(plan, Some(sql.clone()))))?;
+            schema.set_doc(name, comment.as_deref().unwrap_or_default());
         }
         self.queries().forget_plans();
         *self.policy_cache.0.lock() = Registered { version, views: stored };
@@ -154,24 +151,28 @@ impl Engine {
             .ok_or_else(|| EngineError::Config("the catalog has no policies".to_owned()))
     }
 
-    /// Makes a policy after checking its contract.
-    pub(super) async fn create_policy(&self, create: CreatePolicy) -> Result<()> {
+    /// Makes a policy after checking its contract; says whether it was made or took the place of one.
+    pub(super) async fn create_policy(&self, create: CreatePolicy) -> Result<&'static str> {
         let CreatePolicy {
             or_replace,
             name,
             comment,
+            query,
             sql,
-            ..
         } = create;
         if shipped().any(|policy| policy.name == name) {
             return Err(EngineError::Request(format!(
                 "policy '{name}' is shipped with Clade and cannot be replaced; give yours another name"
             )));
         }
-        let plan = self.base_state().create_logical_plan(&sql).await?;
+        let mut state = self.base_state().clone();
+        state.config_mut().options_mut().sql_parser.collect_spans = true;
+        let query = DataFusionStatement::Statement(Box::new(SqlStatement::Query(query)));
+        let plan = state.statement_to_plan(query).await?;
         check_policy(&name, &plan)?;
         let (hash, now) = (sha256_hex(sql.as_bytes()), self.now());
-        self.store()
+        let replaced = self
+            .store()
             .control(move |tx| {
                 let exists = tx.prepare_cached("SELECT 1 FROM policies WHERE name = ?1")?.exists([&name])?;
                 if exists && !or_replace {
@@ -192,15 +193,16 @@ impl Engine {
                     "INSERT OR REPLACE INTO policies (name, sql, comment, sha256, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
                     params![name, sql, comment, hash, now],
                 )?;
-                Ok(())
+                Ok(exists)
             })
             .await?;
         let snapshot = self.store().snapshot(None).await?;
-        self.refresh_policies(&snapshot).await
+        self.refresh_policies(&snapshot).await?;
+        Ok(if replaced { "replaced" } else { "made" })
     }
 
-    /// Removes a policy; its versions stay in the store for the runs that used them.
-    pub(super) async fn drop_policy(&self, drop: &DropPolicy) -> Result<()> {
+    /// Removes a policy; its versions stay in the store for the runs that used them. Says whether there was one.
+    pub(super) async fn drop_policy(&self, drop: &DropPolicy) -> Result<bool> {
         if shipped().any(|policy| policy.name == drop.name) {
             return Err(EngineError::Request(format!(
                 "policy '{}' is shipped with Clade and cannot be dropped",
@@ -225,7 +227,8 @@ impl Engine {
             )));
         }
         let snapshot = self.store().snapshot(None).await?;
-        self.refresh_policies(&snapshot).await
+        self.refresh_policies(&snapshot).await?;
+        Ok(removed > 0)
     }
 }
 
@@ -252,6 +255,16 @@ impl VirtualTable for PoliciesTable {
             Field::new("sql", DataType::Utf8, false),
             Field::new("created_at", timestamp, true),
         ]))
+    }
+
+    fn column_docs(&self) -> &'static [&'static str] {
+        &[
+            "Name after WITH POLICY, and of the view in the schema policies.",
+            "shipped, or own for one that was made in this store.",
+            "What it chooses.",
+            "Its query.",
+            "Time at which it was made; NULL when it is shipped.",
+        ]
     }
 
     async fn rows(&self) -> DataFusionResult<RecordBatch> {

@@ -10,7 +10,8 @@ use super::error::{EngineError, Result};
 use super::expand_handler::StatementText;
 use super::open::Engine;
 use super::output::QueryOutput;
-use crate::dialect::{self, ParsedStatement};
+use super::place::locate;
+use crate::dialect::{self, ParsedStatement, Position};
 use crate::plan::{Access, ExpandHandlerHandle};
 use crate::scheduler::fresh_id;
 use crate::session::CladeVariables;
@@ -42,9 +43,12 @@ impl std::fmt::Debug for Session {
 impl Session {
     pub(super) fn new(engine: Arc<Engine>, options: &SessionOptions) -> Self {
         let mut state = engine.base_state().clone();
-        if let Some(variables) = state.config_mut().options_mut().extensions.get_mut::<CladeVariables>() {
+        let settings = state.config_mut().options_mut();
+        if let Some(variables) = settings.extensions.get_mut::<CladeVariables>() {
             variables.run_id = options.run.clone().unwrap_or_default();
         }
+        // So that planning errors name their place; the engine's own queries need none.
+        settings.sql_parser.collect_spans = true;
         let read_only = options.read_only || engine.store().is_read_only();
         let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
         Self {
@@ -97,9 +101,16 @@ impl Session {
     pub async fn execute_statement(&self, statement: ParsedStatement) -> Result<QueryOutput> {
         let started_at = self.engine.now();
         let text = statement.sql.clone();
+        let start = Position {
+            line: statement.line,
+            column: statement.column,
+        };
         let snapshot = self.snapshot().await?;
         self.engine.refresh_policies(&snapshot).await?;
-        let outcome = self.dispatch(statement, Arc::clone(&snapshot)).await;
+        let outcome = self
+            .dispatch(statement, Arc::clone(&snapshot))
+            .await
+            .map_err(|error| locate(error, &text, start));
         self.note_query(&text, &snapshot, started_at, outcome.as_ref().err());
         outcome
     }
@@ -109,11 +120,7 @@ impl Session {
         let wanted = self.variables().snapshot;
         let at = match wanted.as_str() {
             "" => None,
-            number => Some(number.parse().map_err(|_| {
-                EngineError::Request(format!(
-                    "clade.snapshot is '{number}': it takes the number of a snapshot, or '' for the newest"
-                ))
-            })?),
+            number => Some(number.parse().map_err(|_| EngineError::snapshot_number(number))?),
         };
         Ok(self.engine.store().snapshot(at).await?)
     }

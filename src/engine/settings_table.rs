@@ -41,6 +41,15 @@ impl VirtualTable for SettingsTable {
         ]))
     }
 
+    fn column_docs(&self) -> &'static [&'static str] {
+        &[
+            "Key of the configuration.",
+            "Value; secrets are left out.",
+            "Where the value comes from.",
+            "Environment variable that sets it.",
+        ]
+    }
+
     async fn rows(&self) -> Result<RecordBatch> {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(StringArray::from_iter_values(self.0.iter().map(|entry| &entry.key))),

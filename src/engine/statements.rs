@@ -6,12 +6,15 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use clade_catalog::Snapshot;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{LogicalPlan, Statement as PlanStatement};
+use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::execute_stream;
 
+use super::describe::described;
 use super::error::{EngineError, Result};
+use super::notice::Notice;
 use super::output::QueryOutput;
 use super::session::Session;
+use super::settings::shown;
 use crate::dialect::{CreateModel, Evolve, Expand, ParsedStatement, Statement};
 use crate::plan::{Access, ExpandMode, PlanError, check_statement, plan_expand};
 use crate::scheduler::{Progress, Run, RunHandle, fresh_id};
@@ -21,6 +24,16 @@ impl Session {
         let ParsedStatement { statement, sql, .. } = parsed;
         match statement {
             Statement::DataFusion(statement) => {
+                if let Some(table) = described(&statement)
+                    && let Some(columns) = self.engine.describe_rows(table).await?
+                {
+                    return Ok(columns);
+                }
+                if let Some(variable) = shown(&statement)
+                    && let Some(value) = self.show(&variable)?
+                {
+                    return Ok(value);
+                }
                 let state = self.statement_state(snapshot, &sql);
                 let plan = state.statement_to_plan(*statement).await?;
                 self.run_plan(&state, plan).await
@@ -31,11 +44,8 @@ impl Session {
             Statement::ShowRuns => self.select(snapshot, include_str!("../../sql/show/runs.sql")).await,
             Statement::ShowCreatePolicy { name } => {
                 let policy = self.engine.policy(&name).await?;
-                QueryOutput::of_columns(vec![
-                    ("policy", text(&name)),
-                    ("create_policy", text(&policy.create_statement())),
-                ])
-                .map_err(EngineError::from)
+                QueryOutput::of_columns(vec![("create_policy", text(&policy.create_statement()))])
+                    .map_err(EngineError::from)
             }
             acting => {
                 self.require_write(&acting)?;
@@ -49,46 +59,45 @@ impl Session {
         let engine = &self.engine;
         match statement {
             Statement::CreatePolicy(create) => {
-                engine.create_policy(*create).await?;
-                Ok(QueryOutput::nothing())
+                let name = create.name.clone();
+                let verb = engine.create_policy(*create).await?;
+                Ok(QueryOutput::done(format!(
+                    "policy {name} is {verb}: EVOLVE TASK '…' WITH POLICY {name} searches with it"
+                )))
             }
             Statement::DropPolicy(drop) => {
-                engine.drop_policy(&drop).await?;
-                Ok(QueryOutput::nothing())
+                let dropped = engine.drop_policy(&drop).await?;
+                let name = &drop.name;
+                Ok(QueryOutput::done(if dropped {
+                    format!("policy {name} is dropped; the runs that used it keep it")
+                } else {
+                    format!("there was no policy {name} to drop")
+                }))
             }
             Statement::Evolve(evolve) => self.evolve(*evolve, sql).await,
             Statement::CancelRun { run_id } => {
+                let run_id = engine.run_id(&run_id).await?;
                 engine.scheduler().cancel(&run_id).await?;
-                Ok(QueryOutput::nothing())
+                Ok(QueryOutput::done(format!(
+                    "run {run_id} was asked to end; what it found stays"
+                )))
             }
             Statement::ResumeRun { run_id } => {
+                let run_id = engine.run_id(&run_id).await?;
                 let handle = engine.scheduler().resume(&run_id).await?;
                 run_row(handle).await
             }
             Statement::Checkpoint => {
                 engine.store().checkpoint().await?;
-                Ok(QueryOutput::nothing())
+                Ok(QueryOutput::done("all rows are in Parquet files now"))
             }
             Statement::Optimize { table } => {
                 let table = table.map(|parts| parts.join("."));
                 engine.store().optimize(table.as_deref()).await?;
-                Ok(QueryOutput::nothing())
+                let what = table.map_or_else(|| "all tables".to_owned(), |table| format!("table {table}"));
+                Ok(QueryOutput::done(format!("small files of {what} are merged")))
             }
-            Statement::CreateTask { path } => {
-                let task = engine.import_task(Path::new(&path), false).await?;
-                QueryOutput::of_columns(vec![
-                    ("task_id", text(&task.task.task_id)),
-                    ("metric", text(&task.task.metric)),
-                    ("validation", text(&task.task.validation)),
-                    (
-                        "checks",
-                        Arc::new(Int64Array::from(vec![
-                            i64::try_from(task.checks.len()).unwrap_or(i64::MAX),
-                        ])),
-                    ),
-                ])
-                .map_err(EngineError::from)
-            }
+            Statement::CreateTask { path } => self.create_task(Path::new(&path), false).await,
             Statement::CreateModel(CreateModel { name, .. }) => Err(EngineError::Request(format!(
                 "CREATE MODEL {name}: this version has no provider that takes options; the models are {}",
                 engine
@@ -108,6 +117,32 @@ impl Session {
                 Err(EngineError::Request("this statement does not write".to_owned()))
             }
         }
+    }
+
+    /// Imports a task package; with `force` also one that fails its checks.
+    ///
+    /// # Errors
+    /// As [`Engine::import_task`], and in a session that only reads.
+    pub async fn create_task(&self, path: &Path, force: bool) -> Result<QueryOutput> {
+        self.require_write(&Statement::CreateTask {
+            path: path.to_string_lossy().into_owned(),
+        })?;
+        let imported = self.engine.import_task(path, force).await?;
+        let task = &imported.task;
+        let checks = i64::try_from(imported.checks.len()).unwrap_or(i64::MAX);
+        let output = QueryOutput::of_columns(vec![
+            ("task_id", text(&task.task_id)),
+            ("metric", text(&task.metric)),
+            ("validation", text(&task.validation)),
+            ("checks", Arc::new(Int64Array::from(vec![checks]))),
+        ])?;
+        Ok(match self.engine.earlier_packages(task).await? {
+            0 => output,
+            _ => output.with(Notice::Warning(format!(
+                "task {} had another package before: the new one takes its place from now on; the runs on the old one stay",
+                task.task_id
+            ))),
+        })
     }
 
     fn require_write(&self, statement: &Statement) -> Result<()> {
@@ -130,20 +165,30 @@ impl Session {
 
     async fn run_plan(&self, state: &SessionState, plan: LogicalPlan) -> Result<QueryOutput> {
         check_statement(&plan, self.access)?;
-        match &plan {
+        match plan {
             // Statements that change the session are for the session's own state; a statement's state ends with it.
-            LogicalPlan::Statement(PlanStatement::SetVariable(_) | PlanStatement::ResetVariable(_))
-            | LogicalPlan::Ddl(_) => {
+            LogicalPlan::Statement(PlanStatement::SetVariable(set)) => self.set(set).await,
+            LogicalPlan::Statement(PlanStatement::ResetVariable(reset)) => {
+                let said = format!("{} has its default again", reset.variable);
+                let plan = LogicalPlan::Statement(PlanStatement::ResetVariable(reset));
+                self.context().execute_logical_plan(plan).await?;
+                Ok(QueryOutput::done(said))
+            }
+            LogicalPlan::Ddl(ddl) => {
+                let said = made(&ddl);
+                let frame = self.context().execute_logical_plan(LogicalPlan::Ddl(ddl)).await?;
+                Ok(QueryOutput::of_stream(frame.execute_stream().await?).with(Notice::Info(said)))
+            }
+            plan @ LogicalPlan::Statement(_) => {
                 let frame = self.context().execute_logical_plan(plan).await?;
                 Ok(QueryOutput::of_stream(frame.execute_stream().await?))
             }
-            LogicalPlan::Statement(_) => {
-                let frame = self.context().execute_logical_plan(plan).await?;
-                Ok(QueryOutput::of_stream(frame.execute_stream().await?))
-            }
-            _ => {
+            plan => {
+                let warning = self.missing_run(&plan)?;
                 let physical = state.create_physical_plan(&plan).await?;
-                Ok(QueryOutput::of_stream(execute_stream(physical, state.task_ctx())?))
+                let mut output = QueryOutput::of_stream(execute_stream(physical, state.task_ctx())?);
+                output.notices.extend(warning);
+                Ok(output)
             }
         }
     }
@@ -202,6 +247,17 @@ impl Session {
                 .map_err(EngineError::from);
         }
         run_row(handle).await
+    }
+}
+
+/// What a statement that makes or drops something did, which holds for the session.
+fn made(ddl: &DdlStatement) -> String {
+    match ddl {
+        DdlStatement::CreateView(view) => format!("view {} is made for this session", view.name),
+        DdlStatement::DropView(view) => format!("view {} is dropped", view.name),
+        DdlStatement::CreateMemoryTable(table) => format!("table {} is made for this session", table.name),
+        DdlStatement::DropTable(table) => format!("table {} is dropped", table.name),
+        other => format!("{} is done", other.name()),
     }
 }
 

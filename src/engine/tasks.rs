@@ -1,14 +1,15 @@
-//! Importing task packages into the store, and the models that statements make.
+//! Importing task packages into the store.
 
 use std::path::Path;
 
 use chrono::Utc;
 use clade_catalog::{Rows, Txn, Value};
+use datafusion::common::ScalarValue;
 use tokio_util::sync::CancellationToken;
 
 use super::error::Result;
 use super::open::Engine;
-use crate::gym::{Import, ImportedTask, import_package};
+use crate::gym::{Import, ImportedTask, TaskRow, import_package};
 
 impl Engine {
     /// Imports a task package and commits its rows. A newer import of the same task replaces the older.
@@ -36,6 +37,24 @@ impl Engine {
         self.store().commit(txn).await?;
         services.forget_task(&imported.task.task_id);
         Ok(imported)
+    }
+
+    /// Other packages that a task was imported from before.
+    pub(super) async fn earlier_packages(&self, task: &TaskRow) -> Result<i64> {
+        let rows = self
+            .queries()
+            .rows(
+                "SELECT count(DISTINCT package_hash) AS packages FROM gym.tasks_versions
+                 WHERE task_id = $task AND package_hash <> $package",
+                &[
+                    ("task", ScalarValue::from(task.task_id.as_str())),
+                    ("package", ScalarValue::from(task.package_hash.as_str())),
+                ],
+                None,
+                None,
+            )
+            .await?;
+        Ok(rows.first().map_or(Ok(0), |row| row.int("packages"))?)
     }
 }
 

@@ -108,6 +108,19 @@ fn header(sql: &str) -> String {
     lines.join("\n").trim().to_owned()
 }
 
+/// A query without the comment at its top, where that is the given text.
+pub fn without_header<'a>(sql: &'a str, comment: &str) -> &'a str {
+    if comment.is_empty() || header(sql) != comment {
+        return sql;
+    }
+    let length: usize = sql
+        .split_inclusive('\n')
+        .take_while(|line| line.starts_with("--"))
+        .map(str::len)
+        .sum();
+    &sql[length..]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +151,8 @@ mod tests {
 
     #[test]
     fn the_header_is_the_comment_at_the_top() {
+        assert_eq!(without_header("-- One.\n-- Two.\nSELECT 1", "One.\nTwo."), "SELECT 1");
+        assert_eq!(without_header("-- One.\nSELECT 1", "Two."), "-- One.\nSELECT 1");
         assert_eq!(header("-- One.\n--\n-- Two.\nSELECT 1 -- no\n-- no"), "One.\n\nTwo.");
     }
 }

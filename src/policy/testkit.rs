@@ -72,6 +72,10 @@ impl VirtualTable for Budgets {
         ]))
     }
 
+    fn column_docs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     async fn rows(&self) -> Result<RecordBatch> {
         let number = |value| Arc::new(Float64Array::from(vec![value])) as _;
         let text = |value| Arc::new(StringArray::from(vec![value])) as _;

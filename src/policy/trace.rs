@@ -31,6 +31,9 @@ pub struct RecordedStep {
 /// The record of runs, and a way to ask a policy at any point of it.
 #[async_trait]
 pub trait PolicyHistory: Debug + Send + Sync {
+    /// The run that a name means, such as the beginning of its id.
+    async fn run_id(&self, name: &str) -> Result<String, PolicyError>;
+
     /// The steps of a run that a policy drew, in order. An unknown run is an error that names it.
     async fn steps(&self, run_id: &str) -> Result<Vec<RecordedStep>, PolicyError>;
 

@@ -20,7 +20,7 @@ use crate::operators::Operator;
 use super::error::PolicyError;
 use super::trace::{PolicyHistory, TraceRow, trace_step};
 
-/// `policy_trace('policy', 'run_id')`: one row a step that the run drew, with what the policy would have drawn.
+/// `policy_trace('policy', 'run')`: one row a step that the run drew, with what the policy would have drawn.
 #[derive(Debug)]
 pub struct PolicyTrace {
     history: Arc<dyn PolicyHistory>,
@@ -97,23 +97,16 @@ impl PartitionStream for Replay {
     }
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let (history, policy, run_id) = (Arc::clone(&self.history), self.policy.clone(), self.run_id.clone());
-        let steps = {
-            let (history, run_id) = (Arc::clone(&history), run_id.clone());
-            async move {
-                history
-                    .steps(&run_id)
-                    .await
-                    .map(|steps| stream::iter(steps).map(Ok::<_, PolicyError>))
-            }
-        };
-        let batches = stream::once(steps)
-            .try_flatten()
-            .and_then(move |step| {
+        let (history, policy, name) = (Arc::clone(&self.history), self.policy.clone(), self.run_id.clone());
+        let steps = async move {
+            let run_id = history.run_id(&name).await?;
+            let steps = history.steps(&run_id).await?;
+            Ok::<_, PolicyError>(stream::iter(steps).map(Ok).and_then(move |step| {
                 let (history, policy, run_id) = (Arc::clone(&history), policy.clone(), run_id.clone());
                 async move { batch(&trace_step(history.as_ref(), &policy, &run_id, step).await?) }
-            })
-            .map_err(Into::into);
+            }))
+        };
+        let batches = stream::once(steps).try_flatten().map_err(Into::into);
         Box::pin(RecordBatchStreamAdapter::new(trace_schema(), batches))
     }
 }

@@ -30,6 +30,11 @@ pub struct Catalog {
 }
 
 impl Catalog {
+    /// Names of all schemas.
+    pub fn schemas(&self) -> impl Iterator<Item = &str> {
+        self.schemas.keys().map(String::as_str)
+    }
+
     /// The schema of a name, when there is one.
     pub fn get(&self, name: &str) -> Option<&Arc<StoreSchema>> {
         self.schemas.get(name)
@@ -79,15 +84,30 @@ pub async fn build(store: &Store) -> Result<(SessionState, Arc<Catalog>)> {
     let context = SessionContext::new_with_state(registry);
     policy::register_functions(&context)?;
     for view in policy::views() {
-        register_view(&context, &catalog, view.schema, view.name, view.sql).await?;
+        register_view(&context, &catalog, view.schema, view.name, view.sql, &view.doc).await?;
     }
     for shipped in policy::shipped() {
-        register_view(&context, &catalog, POLICY_SCHEMA, shipped.name, shipped.sql).await?;
+        register_view(
+            &context,
+            &catalog,
+            POLICY_SCHEMA,
+            shipped.name,
+            shipped.sql,
+            &shipped.doc,
+        )
+        .await?;
     }
     Ok((context.state(), catalog))
 }
 
-async fn register_view(context: &SessionContext, catalog: &Catalog, schema: &str, name: &str, sql: &str) -> Result<()> {
+async fn register_view(
+    context: &SessionContext,
+    catalog: &Catalog,
+    schema: &str,
+    name: &str,
+    sql: &str,
+    doc: &str,
+) -> Result<()> {
     let plan = context
         .state()
         .create_logical_plan(sql)
@@ -97,5 +117,6 @@ async fn register_view(context: &SessionContext, catalog: &Catalog, schema: &str
         return datafusion::common::plan_err!("view {schema}.{name}: there is no schema {schema}");
     };
     target.register_table(name.to_owned(), Arc::new(ViewTable::new(plan, Some(sql.to_owned()))))?;
+    target.set_doc(name, doc);
     Ok(())
 }

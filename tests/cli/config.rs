@@ -19,7 +19,7 @@ fn values_are_shown_with_their_origin() {
         assert!(csv.contains(line), "{line} is not in\n{csv}");
     }
     let models = place.run(["config", "models."]).ok();
-    assert!(!models.contains("pw"), "{models}");
+    assert!(!models.contains("pw@"), "{models}");
 }
 
 #[test]
@@ -29,6 +29,19 @@ fn the_defaults_are_a_file_to_start_from() {
     place.write("clade.toml", &defaults);
     let from_file = place.run(["config", "search.steps", "--format", "json"]).ok();
     assert!(from_file.contains("clade.toml"), "{from_file}");
+}
+
+#[test]
+fn the_guide_holds_the_defaults() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let guide = read("docs/configuration.md");
+    let (_, copy) = guide.split_once("```toml\n").unwrap();
+    let (copy, _) = copy.split_once("```").unwrap();
+    assert!(
+        copy == read("configs/default.toml"),
+        "docs/configuration.md: copy configs/default.toml into its toml block"
+    );
 }
 
 #[test]

@@ -1,12 +1,21 @@
 //! Searches from the command line, with real programs.
 
 use super::fixture::{Outcome, Place, finish};
+use super::tasks::{python, with_python};
 
-/// The program with the interpreter that the tests are given.
-fn with_python<'a>(place: &Place, arguments: impl IntoIterator<Item = &'a str>) -> Outcome {
-    let python = std::env::var_os("CLADE_PYTHON")
-        .expect("set CLADE_PYTHON to a Python interpreter with numpy, pandas and scikit-learn");
-    finish(place.command(arguments).env("CLADE_PYTHON", python), "")
+/// A line typed into a shell.
+fn pasted(place: &Place, line: &str) -> Outcome {
+    let command = place.command([] as [&str; 0]);
+    let mut shell = std::process::Command::new("sh");
+    shell.arg("-c").arg(line).current_dir(place.path());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell.env("CLADE_PYTHON", python());
+    finish(&mut shell, "")
 }
 
 #[test]
@@ -17,18 +26,44 @@ fn the_quickstart_tells_its_story() {
     let story = outcome.ok();
     for part in [
         "Clade quickstart",
-        "diabetes-progression",
+        "breast-cancer",
         "Best program",
         "gain",
-        "spent",
-        "grade",
+        "the first draft",
+        "no tokens (the model is a grammar",
+        "in the model, writing programs",
+        "in the sandbox, running and scoring them, 2 at once",
+        "of wall time",
+        "on the hidden answers",
         "Which operator earned the gain",
-        "Next",
+        "clade-quickstart/run.svg",
     ] {
         assert!(story.contains(part), "{part} is not in\n{story}");
     }
     let svg = std::fs::read_to_string(place.path().join("clade-quickstart/run.svg")).unwrap();
-    assert!(svg.contains("diabetes-progression"));
+    assert!(svg.contains("breast-cancer"));
+
+    // What is offered works as it is pasted.
+    let (_, next) = story.split_once("Next, to paste\n").unwrap();
+    let commands: Vec<&str> = next
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    assert!(commands.len() >= 4, "{next}");
+    for command in commands {
+        // Fewer steps, to save time.
+        let pasted = pasted(&place, &command.replace("--steps 32", "--steps 2"));
+        let shown = pasted.ok();
+        if command.contains("task show") {
+            let imported = shown.lines().find(|line| line.contains("imported:")).unwrap();
+            let folder = std::path::Path::new(imported.split_once(':').unwrap().1.trim());
+            assert!(
+                folder.ends_with("clade-quickstart/examples/breast-cancer") && folder.exists(),
+                "{shown}"
+            );
+        }
+    }
 
     // The same store serves the other commands.
     let store = ["--store", "clade-quickstart"];
@@ -36,7 +71,7 @@ fn the_quickstart_tells_its_story() {
         &place,
         [
             "evolve",
-            "diabetes-progression",
+            "breast-cancer",
             "--steps",
             "2",
             "--workers",
@@ -55,22 +90,15 @@ fn the_quickstart_tells_its_story() {
     assert_eq!((&rows[0]["run_id"], &rows[0]["steps"]), (&"r2".into(), &2.into()));
 
     let sample = format!(
-        "{}/tasks/diabetes-progression",
+        "{}/tasks/breast-cancer",
         place.path().join("clade-quickstart").display()
     );
     let submission = walk(std::path::Path::new(&sample), "sample_submission.csv");
     let graded = with_python(
         &place,
-        [
-            "grade",
-            &submission,
-            "--task",
-            "diabetes-progression",
-            "--format",
-            "json",
-        ]
-        .into_iter()
-        .chain(store),
+        ["grade", &submission, "--task", "breast-cancer", "--format", "json"]
+            .into_iter()
+            .chain(store),
     );
     let rows: serde_json::Value = serde_json::from_str(&graded.ok()).unwrap();
     assert_eq!(rows[0]["valid"], true);
@@ -78,7 +106,7 @@ fn the_quickstart_tells_its_story() {
     place.write("fails.py", "print('hello')\nraise SystemExit(3)\n");
     let executed = with_python(
         &place,
-        ["exec", "fails.py", "--task", "diabetes-progression", "--format", "json"]
+        ["exec", "fails.py", "--task", "breast-cancer", "--format", "json"]
             .into_iter()
             .chain(store),
     );

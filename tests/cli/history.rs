@@ -49,6 +49,7 @@ fn runs_and_their_progress() {
     let runs: serde_json::Value = serde_json::from_str(&place.run(["runs", "--format", "json"]).ok()).unwrap();
     assert_eq!(runs[0]["run_id"], "01run");
     assert_eq!(runs[0]["steps"], 4);
+    insta::assert_snapshot!("runs", place.run(["runs"]).ok());
     insta::assert_snapshot!("watch_once", place.run(["watch", "--once"]).ok());
     let watched = place.run(["watch"]);
     assert!(watched.stderr.contains("finished: step 4/4"), "{}", watched.stderr);
@@ -140,8 +141,20 @@ fn policies_are_made_shown_and_dropped() {
         shown.starts_with("CREATE POLICY mine") && shown.contains("run.candidates"),
         "{shown}"
     );
+    insta::assert_snapshot!("policy_list", place.run(["policy", "list"]).ok());
     let list = place.run(["policy", "list", "--format", "csv"]).ok();
     assert!(list.contains("mine,") && list.contains("openmle_evo,"), "{list}");
     place.run(["policy", "drop", "mine"]).ok();
     place.run(["policy", "drop", "mine"]).fails(1);
+}
+
+#[test]
+fn a_policy_is_shown_as_text_that_can_be_pasted() {
+    let place = Place::with_store();
+    let shown = place.run(["policy", "show", "best_of_n"]).ok();
+    assert_eq!(shown, place.run(["sql", "-c", "SHOW CREATE POLICY best_of_n"]).ok());
+    insta::assert_snapshot!("show_policy", shown);
+    let own = shown.replace("POLICY best_of_n", "POLICY mine");
+    place.run(["sql", "-c", &own]).ok();
+    assert_eq!(place.run(["policy", "show", "mine"]).ok(), own);
 }

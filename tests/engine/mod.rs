@@ -2,6 +2,7 @@
 
 pub mod fixture;
 pub mod instant;
+mod reference;
 mod search;
 mod slt;
 mod statements;

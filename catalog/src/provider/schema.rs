@@ -11,7 +11,7 @@ use parking_lot::RwLock;
 use super::storage::{Budgets, Storage};
 use super::table::StoredTable;
 use super::virtual_table::{VirtualTable, VirtualTableProvider};
-use crate::spec::VERSIONS_SUFFIX;
+use crate::spec::{COMMITTED_AT_COLUMN, SEQ_COLUMN, TableSpec, VERSIONS_SUFFIX};
 use crate::store::Store;
 
 /// One schema: the stored tables of the specs, each with its twin `<name>_versions`, which cannot be replaced, and views
@@ -20,21 +20,75 @@ use crate::store::Store;
 pub struct StoreSchema {
     stored: BTreeMap<String, Arc<dyn TableProvider>>,
     added: RwLock<BTreeMap<String, Arc<dyn TableProvider>>>,
-    docs: RwLock<BTreeMap<String, String>>,
+    docs: RwLock<BTreeMap<String, TableDoc>>,
+}
+
+/// What a table and its columns hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TableDoc {
+    /// What one row is.
+    pub table: String,
+    /// What a column holds, by its name.
+    pub columns: BTreeMap<String, String>,
+}
+
+impl TableDoc {
+    fn stored(spec: &TableSpec) -> Self {
+        let columns = spec.columns.iter();
+        Self {
+            table: spec.doc.clone(),
+            columns: columns
+                .map(|column| (column.name.clone(), column.doc.clone()))
+                .collect(),
+        }
+    }
+
+    fn versions(spec: &TableSpec) -> Self {
+        let mut doc = Self::stored(spec);
+        doc.table = format!("Every version of {}, with its commit.", spec.name);
+        for (column, text) in [
+            (SEQ_COLUMN, "Number of the commit that the row came with."),
+            (COMMITTED_AT_COLUMN, "Time of the commit that the row came with."),
+        ] {
+            doc.columns.insert(column.into(), text.into());
+        }
+        doc
+    }
+
+    fn computed(table: &dyn VirtualTable) -> Self {
+        let schema = table.schema();
+        let names = schema.fields().iter().map(|field| field.name().clone());
+        let texts = table.column_docs().iter().map(|text| (*text).to_owned());
+        Self {
+            table: table.doc().to_owned(),
+            columns: names.zip(texts).collect(),
+        }
+    }
 }
 
 impl StoreSchema {
     /// Adds or replaces a virtual table.
     pub fn register_virtual(&self, table: Arc<dyn VirtualTable>) -> Result<()> {
         let name = table.name().to_owned();
-        self.docs.write().insert(name.clone(), table.doc().to_owned());
+        self.docs
+            .write()
+            .insert(name.clone(), TableDoc::computed(table.as_ref()));
         self.register_table(name, Arc::new(VirtualTableProvider(table)))
             .map(|_| ())
     }
 
-    /// What one row of a table is, when it is known.
-    pub fn doc(&self, table: &str) -> Option<String> {
+    /// What a table and its columns hold, when it is known.
+    pub fn doc(&self, table: &str) -> Option<TableDoc> {
         self.docs.read().get(table).cloned()
+    }
+
+    /// Says what one row of a view is.
+    pub fn set_doc(&self, view: &str, doc: &str) {
+        let doc = TableDoc {
+            table: doc.to_owned(),
+            columns: BTreeMap::new(),
+        };
+        self.docs.write().insert(view.to_owned(), doc);
     }
 
     /// Whether a table is stored: neither a view nor computed.
@@ -84,12 +138,10 @@ pub fn catalog_schemas(store: &Store) -> BTreeMap<String, Arc<StoreSchema>> {
     let mut schemas: BTreeMap<String, StoreSchema> = BTreeMap::new();
     for spec in store.specs().iter() {
         let schema = schemas.entry(spec.schema.clone()).or_default();
-        schema.docs.get_mut().insert(spec.table.clone(), spec.doc.clone());
         let versions = format!("{}{VERSIONS_SUFFIX}", spec.table);
-        schema.docs.get_mut().insert(
-            versions.clone(),
-            format!("Every version of {}, with its commit.", spec.name),
-        );
+        let docs = schema.docs.get_mut();
+        docs.insert(spec.table.clone(), TableDoc::stored(spec));
+        docs.insert(versions.clone(), TableDoc::versions(spec));
         for (name, all) in [(spec.table.clone(), false), (versions, true)] {
             schema
                 .stored
@@ -99,7 +151,10 @@ pub fn catalog_schemas(store: &Store) -> BTreeMap<String, Arc<StoreSchema>> {
     let system = schemas.entry("system".into()).or_default();
     let own: [Arc<dyn VirtualTable>; 2] = [Arc::new(Storage(store.clone())), Arc::new(Budgets(store.clone()))];
     for table in own {
-        system.docs.get_mut().insert(table.name().into(), table.doc().into());
+        system
+            .docs
+            .get_mut()
+            .insert(table.name().into(), TableDoc::computed(table.as_ref()));
         system
             .added
             .get_mut()

@@ -42,6 +42,21 @@ impl VirtualTable for Storage {
         ]))
     }
 
+    fn column_docs(&self) -> &'static [&'static str] {
+        &[
+            "Stored table, with its schema.",
+            "Rows in the hot tier, that of the database.",
+            "Bytes of those rows.",
+            "Parquet files of the cold tier that are read.",
+            "Rows in them.",
+            "Bytes of them.",
+            "Files that a compaction has replaced and that wait for their removal.",
+            "Commit up to which all rows are in the cold tier.",
+            "Version of the Delta table.",
+            "Version of its newest checkpoint.",
+        ]
+    }
+
     async fn rows(&self) -> Result<RecordBatch> {
         let read = |connection: &Connection| {
             let mut query = connection.prepare_cached(
@@ -100,6 +115,16 @@ impl VirtualTable for Budgets {
             float("spent"),
             float("reserved"),
         ]))
+    }
+
+    fn column_docs(&self) -> &'static [&'static str] {
+        &[
+            "Run or statement that the budget belongs to.",
+            "What is limited: steps, tokens, cost_usd, jobs or a kind of seconds.",
+            "What may be spent; NULL is no limit.",
+            "What is spent.",
+            "What work under way may still spend.",
+        ]
     }
 
     async fn rows(&self) -> Result<RecordBatch> {

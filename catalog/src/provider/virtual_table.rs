@@ -24,6 +24,9 @@ pub trait VirtualTable: Debug + Send + Sync + 'static {
     /// Arrow schema.
     fn schema(&self) -> SchemaRef;
 
+    /// What each column holds, in the order of the schema.
+    fn column_docs(&self) -> &'static [&'static str];
+
     /// The rows now.
     async fn rows(&self) -> Result<RecordBatch>;
 }

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::printer::{Format, unified_diff};
+use crate::cli::printer::{Format, score, unified_diff};
 use crate::cli::sql_text::literal;
 use crate::cli::terminal::Look;
 
@@ -43,11 +43,8 @@ pub async fn run(args: DiffArgs, context: &Context) -> Result<(), CliError> {
         printer.text(&change)?;
     }
     printer.line("")?;
-    let score = |side: &Side| {
-        side.score
-            .map_or_else(|| "no valid score".to_owned(), |score| score.to_string())
-    };
-    let mut line = format!("score {} → {}", score(&old), score(&new));
+    let found = |side: &Side| side.score.map_or_else(|| "no valid score".to_owned(), score);
+    let mut line = format!("score {} → {}", found(&old), found(&new));
     let mut look = Look::Dim;
     if let (Some(before), Some(after)) = (old.signed, new.signed)
         && old.task == new.task
@@ -62,7 +59,7 @@ pub async fn run(args: DiffArgs, context: &Context) -> Result<(), CliError> {
         line.push_str(&if gain == 0.0 {
             format!("  ({word})")
         } else {
-            format!("  ({word} by {})", gain.abs())
+            format!("  ({word} by {})", score(gain.abs()))
         });
     }
     printer.line(terminal.paint(look, line))?;

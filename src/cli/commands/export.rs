@@ -17,10 +17,10 @@ use futures::{StreamExt, TryStreamExt};
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::printer::{Format, Printer};
+use crate::cli::printer::{Format, Printer, warn};
 use crate::cli::sql_text::identifier;
 use crate::cli::terminal::{Terminal, note};
-use crate::engine::QueryOutput;
+use crate::engine::{Notice, QueryOutput};
 
 /// Rows of one row group: small enough for readers that take one whole.
 const ROW_GROUP: usize = 100_000;
@@ -77,7 +77,14 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<(), CliError> {
         .tempfile_in(folder)
         .map_err(CliError::file(folder))?;
     let rows = match kind {
-        Kind::Parquet => parquet(output, file.as_file_mut()).await?,
+        Kind::Parquet => {
+            for notice in &output.notices {
+                if let Notice::Warning(text) = notice {
+                    warn(context.stderr, text);
+                }
+            }
+            parquet(output, file.as_file_mut()).await?
+        }
         Kind::Text(format) => {
             let out = file.reopen().map_err(CliError::file(&args.out))?;
             let mut printer = Printer::new(Box::new(BufWriter::new(out)), format, Terminal::PLAIN, context.stderr);
@@ -142,6 +149,7 @@ fn plain(output: QueryOutput) -> Result<QueryOutput, CliError> {
     Ok(QueryOutput {
         schema,
         stream: Box::pin(stream),
+        notices: output.notices,
     })
 }
 

@@ -12,7 +12,9 @@ use crate::cli::args::FormatArgs;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
+use crate::cli::printer::Format;
 use crate::cli::sql_text::literal;
+use crate::cli::standing::STANDING;
 use crate::engine::EngineError;
 use crate::scheduler::{fresh_id, leaderboard};
 
@@ -70,8 +72,12 @@ pub async fn run(args: GradeArgs, context: &Context) -> Result<(), CliError> {
     txn.append("bench.grades", row.rows().map_err(EngineError::from)?);
     services.store.commit(txn).await.map_err(EngineError::from)?;
     printer.set_notes(false);
+    let places = match args.format.format {
+        Format::Table => format!("{STANDING} AS standing"),
+        _ => "medal, rank, teams, human_rank".to_owned(),
+    };
     let sql = format!(
-        "SELECT task_id, status, valid, score, medal, rank, teams, human_rank, leaderboard_median, detail, submission_id \
+        "SELECT task_id, status, valid, score, {places}, leaderboard_median, detail, submission_id \
          FROM bench.grades WHERE submission_id = {}",
         literal(&row.submission_id)
     );

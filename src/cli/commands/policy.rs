@@ -11,7 +11,6 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::printer::Format;
 use crate::cli::sql_text::literal;
-use crate::cli::terminal::note;
 
 /// Arguments of `clade policy`.
 #[derive(Debug, Args)]
@@ -61,6 +60,7 @@ enum PolicyAction {
         /// Policy.
         name: String,
         /// Run: an id, its beginning, or last.
+        #[arg(default_value = "last")]
         run: String,
         #[command(flatten)]
         format: FormatArgs,
@@ -114,9 +114,7 @@ pub async fn run(args: PolicyArgs, context: &Context) -> Result<(), CliError> {
                 .map(|text| format!(" COMMENT {}", literal(&text)))
                 .unwrap_or_default();
             let sql = format!("CREATE {replace}POLICY {}{comment} AS\n{query}", literal(&name));
-            act(context, &sql).await?;
-            note(format!("policy {name} is ready: clade evolve TASK --policy {name}"));
-            Ok(())
+            act(context, &sql).await
         }
         PolicyAction::Drop { name } => act(context, &format!("DROP POLICY {}", literal(&name))).await,
         PolicyAction::Trace { name, run, format } => {
@@ -130,10 +128,11 @@ pub async fn run(args: PolicyArgs, context: &Context) -> Result<(), CliError> {
     }
 }
 
-/// Runs a statement without a result.
+/// Runs a statement without a result and says what it did.
 async fn act(context: &Context, sql: &str) -> Result<(), CliError> {
+    let mut printer = context.printer(Format::Table)?;
     let client = Client::writer(context).await?;
-    let result = client.output(sql).await.map(|_| ());
+    let result = client.act(sql, &mut printer).await;
     client.close().await;
     result
 }

@@ -6,7 +6,7 @@ use crate::cli::args::FormatArgs;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::printer::{Format, Printer, dollars, log_end, numbered, wrapped};
+use crate::cli::printer::{Format, Printer, dollars, duration, log_end, numbered, score, wrapped};
 use crate::cli::sql_text::literal;
 use crate::cli::terminal::{Look, Terminal};
 use crate::session::{ResultRow, ResultRows};
@@ -132,13 +132,14 @@ fn facts(node: &ResultRow<'_>, printer: &mut Printer) -> Result<(), CliError> {
     fact("spent", spent(node)?)
 }
 
-fn score_line(node: &ResultRow<'_>, score: f64, terminal: Terminal) -> String {
+fn score_line(node: &ResultRow<'_>, value: f64, terminal: Terminal) -> String {
     let source = node.text("score_source").unwrap_or_default();
     let gain = node.optional_float("delta_vs_parent").ok().flatten().map(|gain| {
         let look = if gain > 0.0 { Look::Green } else { Look::Red };
-        terminal.paint(look, format!(", {gain:+} against its parent"))
+        let sign = if gain > 0.0 { "+" } else { "" };
+        terminal.paint(look, format!(", {sign}{} against its parent", score(gain)))
     });
-    format!("{score} ({source}){}", gain.unwrap_or_default())
+    format!("{} ({source}){}", score(value), gain.unwrap_or_default())
 }
 
 fn fault(node: &ResultRow<'_>) -> Result<Option<String>, CliError> {
@@ -164,7 +165,7 @@ fn spent(node: &ResultRow<'_>) -> Result<Option<String>, CliError> {
     }
     for (column, place) in [("model_seconds", "the model"), ("sandbox_seconds", "the sandbox")] {
         if let Some(seconds) = node.optional_float(column)? {
-            parts.push(format!("{seconds:.2} s in {place}"));
+            parts.push(format!("{} in {place}", duration(seconds)));
         }
     }
     Ok((!parts.is_empty()).then(|| parts.join(", ")))

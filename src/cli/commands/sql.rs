@@ -64,9 +64,9 @@ pub async fn run(args: SqlArgs, context: &Context) -> Result<(), CliError> {
         None if texts.is_empty() => texts.push(standard_input()?),
         None => {}
     }
-    let mut result = Ok(0);
+    let mut result = Ok(());
     for text in &texts {
-        result = client.run(text, &mut printer).await;
+        result = shell::run_text(&client, text, &mut printer).await;
         if result.is_err() {
             break;
         }

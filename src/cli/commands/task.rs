@@ -1,6 +1,7 @@
 //! `clade task`: import, list and show tasks.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::{Args, Subcommand};
 
@@ -8,6 +9,7 @@ use crate::cli::args::FormatArgs;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
+use crate::cli::interrupt;
 use crate::cli::printer::{Format, Printer, wrapped};
 use crate::cli::sql_text::literal;
 use crate::cli::terminal::Look;
@@ -29,11 +31,14 @@ pub struct TaskArgs {
 
 #[derive(Debug, Subcommand)]
 enum TaskAction {
-    /// Import task packages.
+    /// Import task packages; one with the id of a known task takes its place.
     Add {
         /// Folders of the packages.
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
+        /// Import a package although it fails its checks.
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         format: FormatArgs,
     },
@@ -55,17 +60,12 @@ enum TaskAction {
 /// Runs the action.
 pub async fn run(args: TaskArgs, context: &Context) -> Result<(), CliError> {
     match args.action {
-        TaskAction::Add { paths, format } => {
+        TaskAction::Add { paths, force, format } => {
             let mut printer = context.printer(format.format)?;
             let client = Client::writer(context).await?;
-            let mut statements = String::new();
-            for path in paths {
-                let path = path.canonicalize().map_err(CliError::file(&path))?;
-                statements.push_str(&format!("CREATE TASK FROM {};\n", literal(&path.to_string_lossy())));
-            }
-            let result = client.run(&statements, &mut printer).await;
+            let result = interrupt::guard(client.engine(), add(&client, &paths, force, &mut printer)).await;
             client.close().await;
-            result?;
+            result??;
             printer.finish()
         }
         TaskAction::List { format } => {
@@ -79,6 +79,16 @@ pub async fn run(args: TaskArgs, context: &Context) -> Result<(), CliError> {
             printer.finish()
         }
     }
+}
+
+async fn add(client: &Client, paths: &[PathBuf], force: bool, printer: &mut Printer) -> Result<(), CliError> {
+    for path in paths {
+        let started = Instant::now();
+        let path = path.canonicalize().map_err(CliError::file(path))?;
+        let output = client.session().create_task(&path, force).await?;
+        printer.print_since(output, started).await?;
+    }
+    Ok(())
 }
 
 async fn show(client: &Client, task: &str, printer: &mut Printer) -> Result<(), CliError> {

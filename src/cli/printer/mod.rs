@@ -7,6 +7,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod text;
+mod wrap;
 
 use std::io::{self, Write};
 use std::time::Instant;
@@ -19,9 +20,9 @@ use futures::StreamExt;
 
 use super::error::CliError;
 use super::terminal::{Look, Terminal, note};
-use crate::engine::QueryOutput;
+use crate::engine::{Notice, QueryOutput};
 
-pub use text::{dollars, log_end, numbered, unified_diff, wrapped};
+pub use text::{counted, dollars, duration, log_end, numbered, score, thousands, unified_diff, wrapped};
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -54,6 +55,11 @@ pub struct Printer {
 trait RowWriter {
     fn batch(&mut self, out: &mut dyn Write, batch: &RecordBatch) -> Result<(), CliError>;
     fn finish(&mut self, out: &mut dyn Write) -> Result<(), CliError>;
+
+    /// Whether a value was not shown whole.
+    fn is_cut(&self) -> bool {
+        false
+    }
 }
 
 impl Printer {
@@ -118,7 +124,20 @@ impl Printer {
 
     /// The same for a statement that was begun earlier; the time that is noted counts from there.
     pub async fn print_since(&mut self, output: QueryOutput, started: Instant) -> Result<usize, CliError> {
-        let QueryOutput { schema, mut stream } = output;
+        let QueryOutput {
+            schema,
+            mut stream,
+            notices,
+        } = output;
+        for notice in &notices {
+            match notice {
+                Notice::Info(text) if self.notes && self.format == Format::Table => {
+                    note(self.stderr.paint(Look::Dim, text));
+                }
+                Notice::Info(_) => {}
+                Notice::Warning(text) => warn(self.stderr, text),
+            }
+        }
         if schema.fields().is_empty() {
             // A statement without a result may still have work to do.
             while let Some(batch) = stream.next().await {
@@ -136,12 +155,14 @@ impl Printer {
         writer.finish(&mut self.out)?;
         self.out.flush()?;
         if self.notes && self.format == Format::Table {
-            let plural = if rows == 1 { "" } else { "s" };
+            let count = counted(u64::try_from(rows).unwrap_or(u64::MAX), "row");
             let seconds = started.elapsed().as_secs_f64();
-            note(
-                self.stderr
-                    .paint(Look::Dim, format!("({rows} row{plural}, {seconds:.3} s)")),
-            );
+            let cut = if writer.is_cut() {
+                "; … stands for text left out, --format csv or json shows all"
+            } else {
+                ""
+            };
+            note(self.stderr.paint(Look::Dim, format!("({count}, {seconds:.3} s{cut})")));
         }
         Ok(rows)
     }
@@ -189,6 +210,11 @@ impl Printer {
             }
         })
     }
+}
+
+/// Says on standard error why a result may not be what was meant.
+pub fn warn(stderr: Terminal, text: &str) {
+    note(format!("{} {text}", stderr.paint(Look::Yellow, "note:")));
 }
 
 /// Arrow IPC stream: encoded batch by batch into a buffer that is passed on at once.

@@ -82,10 +82,7 @@ fn terminal(width: usize, color: bool) -> Terminal {
 #[test]
 fn tables() {
     insta::assert_snapshot!("table_plain", text(Format::Table, Terminal::PLAIN, vec![batch()]));
-    insta::assert_snapshot!(
-        "table_cut_to_100",
-        text(Format::Table, terminal(100, false), vec![batch()])
-    );
+    insta::assert_snapshot!("table_at_100", text(Format::Table, terminal(100, false), vec![batch()]));
     insta::assert_snapshot!(
         "table_records_at_40",
         text(Format::Table, terminal(40, false), vec![batch()])
@@ -97,6 +94,77 @@ fn tables() {
     insta::assert_snapshot!(
         "table_empty",
         text(Format::Table, Terminal::PLAIN, vec![batch().slice(0, 0)])
+    );
+}
+
+#[test]
+fn one_row_that_is_too_wide_stands_as_a_record() {
+    let row = || vec![batch().slice(1, 1)];
+    insta::assert_snapshot!("table_one_row_at_60", text(Format::Table, terminal(60, false), row()));
+    insta::assert_snapshot!("table_one_row_plain", text(Format::Table, Terminal::PLAIN, row()));
+    let wide = RecordBatch::try_from_iter((0..9).map(|column| {
+        let value = StringArray::from(vec!["a value of some length"]);
+        (format!("column_{column}"), Arc::new(value) as ArrayRef)
+    }));
+    let shown = text(Format::Table, Terminal::PLAIN, vec![wide.unwrap()]);
+    assert!(
+        shown.starts_with(" column_0 │ a value of some length\n column_1 │"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn ids_and_numbers_stay_whole() {
+    let id = "n427a45c4b3aa5ee88d87";
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("node_id", Arc::new(StringArray::from(vec![id; 2]))),
+        ("score", Arc::new(Float64Array::from(vec![0.123_456_789_012; 2]))),
+        (
+            "error",
+            Arc::new(StringArray::from(vec!["words that go over several lines of a cell"; 2])),
+        ),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let shown = text(Format::Table, terminal(60, false), vec![batch]);
+    assert_eq!(shown.matches(id).count(), 2, "{shown}");
+    assert_eq!(shown.matches("0.123456789012").count(), 2, "{shown}");
+    insta::assert_snapshot!("table_whole_ids", shown);
+}
+
+#[test]
+fn one_text_of_several_lines_is_written_as_it_is() {
+    let program = StringArray::from(vec!["import a\n\tprint(1)\x1b[31m\n"]);
+    let batch = RecordBatch::try_from_iter([("code", Arc::new(program) as ArrayRef)]).unwrap();
+    assert_eq!(
+        text(Format::Table, terminal(30, false), vec![batch.clone()]),
+        "import a\n\tprint(1)␛[31m\n"
+    );
+    let two = text(Format::Table, terminal(30, false), vec![batch.clone(), batch]);
+    assert!(two.starts_with(" code\n"), "{two}");
+}
+
+#[test]
+fn times_and_numbers_as_people_say_them() {
+    for (seconds, said) in [
+        (0.0, "0 s"),
+        (0.351, "0.35 s"),
+        (4.24, "4.2 s"),
+        (9.96, "10 s"),
+        (52.4, "52 s"),
+        (59.7, "1 min 0 s"),
+        (190.0, "3 min 10 s"),
+        (3_599.6, "1 h 0 min"),
+        (7_500.0, "2 h 5 min"),
+    ] {
+        assert_eq!(duration(seconds), said);
+    }
+    assert_eq!(score(0.992_666_666_666_7), "0.992667");
+    assert_eq!((score(2.5), score(-0.000_012_345)), ("2.5".into(), "-1.234e-5".into()));
+    assert_eq!(thousands(1_234_567), "1,234,567");
+    assert_eq!(thousands(-999), "-999");
+    assert_eq!(
+        (counted(1, "job"), counted(0, "job")),
+        ("1 job".into(), "0 jobs".into())
     );
 }
 

@@ -42,6 +42,7 @@ pub(super) enum DotCommand {
     Help,
     /// A statement behind a short name.
     Query(String),
+    Runs,
     Format(Option<Format>),
     Timing(bool),
     Read(PathBuf),
@@ -70,7 +71,7 @@ impl DotCommand {
             },
             ".functions" => Ok(Self::Query(functions(argument))),
             ".policies" => nothing(Self::Query("SHOW POLICIES".to_owned())),
-            ".runs" => nothing(Self::Query("SHOW RUNS".to_owned())),
+            ".runs" => nothing(Self::Runs),
             ".format" => match argument {
                 None => Ok(Self::Format(None)),
                 Some(word) => Format::from_str(word, true)

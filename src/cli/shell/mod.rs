@@ -3,6 +3,7 @@
 mod dot;
 mod helper;
 mod lexer;
+mod script;
 mod words;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
 
 use super::client::Client;
+use super::commands::runs;
 use super::context::Context;
 use super::error::CliError;
 use super::printer::Printer;
@@ -19,6 +21,7 @@ use super::terminal::{Look, note};
 use crate::config::Config as CladeConfig;
 use dot::DotCommand;
 use helper::LineHelper;
+use script::Part;
 use words::Words;
 
 const PROMPT: &str = "clade> ";
@@ -80,23 +83,47 @@ pub async fn run(client: &Client, mut printer: Printer, context: &Context) -> Re
     Ok(())
 }
 
+/// Runs a text from a file or a pipe: statements, and commands of the shell on lines of their own.
+pub async fn run_text(client: &Client, text: &str, printer: &mut Printer) -> Result<(), CliError> {
+    for part in script::parts(text) {
+        match part {
+            Part::Statements(sql) => {
+                client.run(&sql, printer).await?;
+            }
+            Part::Command(line) => {
+                if command(client, line, printer).await? == Next::Leave {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Runs one command or text.
 async fn step(client: &Client, line: &str, printer: &mut Printer) -> Result<Next, CliError> {
-    if !line.trim_start().starts_with('.') {
-        client.run(line, printer).await?;
-        return Ok(Next::GoOn);
+    if line.trim_start().starts_with('.') {
+        return command(client, line, printer).await;
     }
+    client.run(line, printer).await?;
+    Ok(Next::GoOn)
+}
+
+/// Runs a command of the shell.
+async fn command(client: &Client, line: &str, printer: &mut Printer) -> Result<Next, CliError> {
     match DotCommand::parse(line).map_err(CliError::Usage)? {
         DotCommand::Help => printer.text(&format!("{}\n", dot::HELP))?,
         DotCommand::Query(sql) => {
             client.run(&sql, printer).await?;
         }
+        DotCommand::Runs => runs::list(client, printer).await?,
         DotCommand::Format(None) => note(format!("the format is {:?}", printer.format()).to_lowercase()),
         DotCommand::Format(Some(format)) => printer.set_format(format)?,
         DotCommand::Timing(on) => printer.set_notes(on),
         DotCommand::Read(path) => {
             let text = std::fs::read_to_string(&path).map_err(CliError::file(&path))?;
-            client.run(&text, printer).await?;
+            // A file may read others.
+            Box::pin(run_text(client, &text, printer)).await?;
         }
         DotCommand::Quit => return Ok(Next::Leave),
     }

@@ -3,7 +3,7 @@ SELECT r.run_id, r.task_id, r.policy, r.model, r.stop_reason, r.steps_limit,
        CASE WHEN r.status = 'running' AND l.owner IS NULL THEN 'interrupted' ELSE r.status END AS status,
        coalesce(n.steps, 0) AS steps, coalesce(n.failed, 0) AS failed,
        n.best_score, n.best_step, n.last_operator, n.last_status, n.tokens, n.cost_usd,
-       t.metric,
+       t.metric, b.wall_limit, b.tokens_left, b.cost_left, b.sandbox_left, b.active_left, b.jobs_left,
        (arrow_cast(arrow_cast(coalesce(r.finished_at, now()), 'Timestamp(Microsecond, Some("UTC"))'), 'Int64')
         - arrow_cast(coalesce(r.started_at, r.created_at), 'Int64')) / 1e6 AS seconds
 FROM evo.runs r
@@ -23,4 +23,16 @@ LEFT JOIN (
     WHERE run_id = $run
     GROUP BY run_id
 ) n ON n.run_id = r.run_id
+LEFT JOIN (
+    SELECT scope,
+           max("limit") FILTER (WHERE resource = 'wall_seconds') AS wall_limit,
+           max("limit" - spent) FILTER (WHERE resource = 'tokens') AS tokens_left,
+           max("limit" - spent) FILTER (WHERE resource = 'cost_usd') AS cost_left,
+           max("limit" - spent) FILTER (WHERE resource = 'sandbox_seconds') AS sandbox_left,
+           max("limit" - spent) FILTER (WHERE resource = 'active_seconds') AS active_left,
+           max("limit" - spent) FILTER (WHERE resource = 'jobs') AS jobs_left
+    FROM system.budgets
+    WHERE scope = $run
+    GROUP BY scope
+) b ON b.scope = r.run_id
 WHERE r.run_id = $run

@@ -12,7 +12,7 @@ use crate::cli::client::Client;
 use crate::cli::conduct;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::printer::{Format, Printer};
+use crate::cli::printer::{Format, Printer, counted};
 use crate::cli::sql_text::literal;
 use crate::cli::terminal::Look;
 use crate::config::Override;
@@ -22,11 +22,17 @@ use crate::scheduler::fresh_id;
 /// Makes the example task packages; it needs no network.
 const BUILD_SCRIPT: &str = include_str!("../../../../examples/tasks/build.py");
 
-/// Task that the search works on.
-const TASK: &str = "diabetes-progression";
+/// Task that the search works on: of the examples the one whose programs run shortest.
+const TASK: &str = "breast-cancer";
+
+/// Folder in the store that the example package is built in, so that it can be looked at and imported again.
+const EXAMPLES: &str = "examples";
 
 /// Store that is made where the user names none.
 const STORE: &str = "clade-quickstart";
+
+/// Longest run of one program. The model is told and writes programs that need a small part of it.
+const TIMEOUT: &str = "60s";
 
 const POLICY: &str = "openmle_evo";
 const MODEL: &str = "evolver";
@@ -35,7 +41,7 @@ const MODEL: &str = "evolver";
 #[derive(Debug, Args)]
 pub struct QuickstartArgs {
     /// Programs to try.
-    #[arg(long, default_value_t = 24)]
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     steps: u64,
     /// Programs at once.
     #[arg(long, default_value_t = 2)]
@@ -65,7 +71,7 @@ async fn tell(args: &QuickstartArgs, context: &Context, client: Client, printer:
     let path = context.loaded.config.store.path.clone();
     heading(printer, "Clade quickstart")?;
     fact(printer, "store", path.display())?;
-    import(context, &client).await?;
+    import(context, &client, &path).await?;
     let task = client
         .rows(&format!("SELECT * FROM gym.tasks WHERE task_id = {}", literal(TASK)))
         .await?;
@@ -93,8 +99,9 @@ async fn tell(args: &QuickstartArgs, context: &Context, client: Client, printer:
         printer,
         "search",
         format!(
-            "{} programs, {} at once, written by {MODEL}, parents chosen by {POLICY}",
-            args.steps, args.workers
+            "{}, {} at once, written by the model {MODEL}, parents chosen by the policy {POLICY}",
+            counted(args.steps, "program"),
+            args.workers
         ),
     )?;
     printer.line("")?;
@@ -102,35 +109,37 @@ async fn tell(args: &QuickstartArgs, context: &Context, client: Client, printer:
     let run_id = fresh_id();
     let sql = format!(
         "EVOLVE TASK {} WITH POLICY {POLICY} USING MODEL {MODEL} \
-         WITH (id => {}, steps => {}, workers => {}, seed => {}, warm => true)",
+         WITH (id => {}, steps => {}, workers => {}, seed => {}, timeout => {}, warm => true)",
         literal(TASK),
         literal(&run_id),
         args.steps,
         args.workers,
-        args.seed
+        args.seed,
+        literal(TIMEOUT)
     );
     conduct::follow(&client, &run_id, &sql, context).await?;
 
     let client = client.with_run(run_id.clone(), false);
-    report::write(&client, &run_id, &path, printer).await?;
+    report::write(&client, &run_id, &path, args.workers, printer).await?;
     client.close().await;
     Ok(())
 }
 
-/// Builds the example packages with the configured interpreter and imports the one the search works on.
-async fn import(context: &Context, client: &Client) -> Result<(), CliError> {
-    let folder = tempfile::tempdir().map_err(CliError::file(std::env::temp_dir()))?;
-    build(context, folder.path()).await?;
+/// Builds the example package with the configured interpreter and imports it.
+async fn import(context: &Context, client: &Client, store: &Path) -> Result<(), CliError> {
+    let folder = store.join(EXAMPLES);
+    build(context, &folder).await?;
     client
         .output(&format!(
             "CREATE TASK FROM {}",
-            literal(&folder.path().join(TASK).to_string_lossy())
+            literal(&folder.join(TASK).to_string_lossy())
         ))
         .await?;
     Ok(())
 }
 
 async fn build(context: &Context, folder: &Path) -> Result<(), CliError> {
+    std::fs::create_dir_all(folder).map_err(CliError::file(folder))?;
     let script = folder.join("build.py");
     std::fs::write(&script, BUILD_SCRIPT).map_err(CliError::file(&script))?;
     let config = &context.loaded.config;
@@ -141,6 +150,7 @@ async fn build(context: &Context, folder: &Path) -> Result<(), CliError> {
         .arg("-I")
         .arg(&script)
         .arg(folder)
+        .arg(TASK)
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output()

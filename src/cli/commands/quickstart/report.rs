@@ -6,8 +6,10 @@ use super::{fact, heading, picture};
 use crate::cli::client::Client;
 use crate::cli::commands::plot;
 use crate::cli::error::CliError;
-use crate::cli::printer::{Printer, dollars, numbered};
+use crate::cli::printer::{Printer, counted, dollars, duration, numbered, thousands};
+use crate::cli::program::{program, shell_word};
 use crate::cli::sql_text::literal;
+use crate::cli::standing::STANDING;
 use crate::cli::terminal::Look;
 use crate::session::ResultRow;
 
@@ -31,20 +33,27 @@ const QUESTIONS: [(&str, &str); 3] = [
 ];
 
 /// Writes the report of a run that ended.
-pub(super) async fn write(client: &Client, run_id: &str, store: &Path, printer: &mut Printer) -> Result<(), CliError> {
-    let summary = client
-        .rows(&include_str!("../../sql/quickstart_summary.sql").replace("$run", &literal(run_id)))
-        .await?;
+pub(super) async fn write(
+    client: &Client,
+    run_id: &str,
+    store: &Path,
+    workers: u64,
+    printer: &mut Printer,
+) -> Result<(), CliError> {
+    let sql = include_str!("../../sql/quickstart_summary.sql")
+        .replace("$run", &literal(run_id))
+        .replace("$standing", STANDING);
+    let summary = client.rows(&sql).await?;
     let summary = summary
         .first()
         .ok_or_else(|| CliError::Failed(format!("run {run_id} left no row")))?;
-    let best = summary.optional_text("best_node_id")?;
-    match &best {
-        Some(node) => best_program(&summary, node, printer)?,
+    match summary.optional_text("best_node_id")? {
+        Some(node) => best_program(&summary, &node, printer)?,
         None => printer.line("No program has a valid score; see the errors: SELECT error FROM evo.nodes")?,
     }
     printer.line("")?;
-    numbers(&summary, printer)?;
+    found(&summary, printer)?;
+    spent(&summary, workers, printer)?;
     for (question, sql) in QUESTIONS {
         printer.line("")?;
         heading(printer, question)?;
@@ -59,21 +68,37 @@ pub(super) async fn write(client: &Client, run_id: &str, store: &Path, printer: 
     let picture = picture(store);
     std::fs::write(&picture, svg).map_err(CliError::file(&picture))?;
     printer.line("")?;
-    heading(printer, "Next")?;
-    let store = store.display();
-    let show = best.map_or_else(|| "clade runs".to_owned(), |node| format!("clade show {node}"));
-    fact(printer, "look", picture.display())?;
-    fact(printer, "ask", format!("clade sql --store {store}"))?;
-    fact(printer, "read", format!("{show} --store {store}"))?;
-    fact(
-        printer,
-        "go on",
-        format!(
-            "clade evolve {} --steps 64 --policy aide_greedy --store {store}",
-            super::TASK
-        ),
-    )?;
-    fact(printer, "your own", format!("clade task add PATH --store {store}"))
+    heading(printer, "The picture of the search")?;
+    printer.line(format!("  {}", picture.display()))?;
+    printer.line("")?;
+    heading(printer, "Next, to paste")?;
+    for (purpose, command) in next(&summary, store)? {
+        let purpose = printer.terminal().paint(Look::Dim, format!("  # {purpose}"));
+        printer.line(purpose)?;
+        printer.line(format!("  {command}"))?;
+    }
+    Ok(())
+}
+
+/// What can be done next, each with its command.
+fn next(summary: &ResultRow<'_>, store: &Path) -> Result<Vec<(&'static str, String)>, CliError> {
+    let program = program();
+    let store = format!("--store {}", shell_word(&store.to_string_lossy()));
+    let mut commands = Vec::new();
+    let mut command = |purpose, arguments: String| commands.push((purpose, format!("{program} {arguments} {store}")));
+    if let Some(best) = summary.optional_text("best_node_id")? {
+        command("the best program with its facts and logs", format!("show {best}"));
+        if let Some(first) = summary.optional_text("first_node_id")?.filter(|first| *first != best) {
+            command("what changed since the first draft", format!("diff {first} {best}"));
+        }
+    }
+    command("ask questions of your own", "sql --run last".to_owned());
+    command(
+        "search on with another policy",
+        format!("evolve {} --steps 32 --policy aide_greedy", super::TASK),
+    );
+    command("what the task asks for", format!("task show {}", super::TASK));
+    Ok(commands)
 }
 
 fn best_program(summary: &ResultRow<'_>, node: &str, printer: &mut Printer) -> Result<(), CliError> {
@@ -98,64 +123,87 @@ fn best_program(summary: &ResultRow<'_>, node: &str, printer: &mut Printer) -> R
     Ok(())
 }
 
-fn numbers(summary: &ResultRow<'_>, printer: &mut Printer) -> Result<(), CliError> {
+/// The best score, its gain over the first draft, and how it did on the hidden answers.
+fn found(summary: &ResultRow<'_>, printer: &mut Printer) -> Result<(), CliError> {
     if let (Some(best), Some(first)) = (
         summary.optional_float("best_score")?,
         summary.optional_float("first_score")?,
     ) {
-        let share = if first == 0.0 {
-            String::new()
+        let (metric, direction) = if summary.bool("higher_is_better")? {
+            (summary.text("metric")?, "higher")
         } else {
-            format!(", {:.1} %", (best - first).abs() / first.abs() * 100.0)
+            (summary.text("metric")?, "lower")
         };
-        let metric = summary.text("metric")?;
+        fact(printer, "score", format!("{metric} {best:.5} ({direction} is better)"))?;
         let gain = if best == first {
-            format!("{metric} {best:.5}: the first draft is still the best")
+            format!("none: the first draft, {first:.5}, is still the best program")
         } else {
-            format!("{metric} {best:.5}, the first draft had {first:.5}{share} better")
+            let gain = (best - first).abs();
+            let share = if first == 0.0 {
+                String::new()
+            } else {
+                format!(" ({:.2} %)", gain / first.abs() * 100.0)
+            };
+            format!("{gain:.5} better than the first draft, which scored {first:.5}{share}")
         };
         let gain = printer.terminal().paint(Look::Green, gain);
         fact(printer, "gain", gain)?;
     }
+    if let Some(status) = summary.optional_text("grade_status")? {
+        let grade = match summary.optional_float("test_score")? {
+            Some(score) => {
+                let standing = summary
+                    .optional_text("standing")?
+                    .map(|standing| format!(": {standing}"))
+                    .unwrap_or_default();
+                format!("{score:.5} on the hidden answers{standing}")
+            }
+            None => format!("not valid on the hidden answers: {status}"),
+        };
+        fact(printer, "grade", grade)?;
+    }
+    Ok(())
+}
+
+/// What the search took of everything that costs.
+fn spent(summary: &ResultRow<'_>, workers: u64, printer: &mut Printer) -> Result<(), CliError> {
     let count = |name| Ok::<_, CliError>(summary.optional_int(name)?.unwrap_or(0));
-    let seconds = |name| Ok::<_, CliError>(summary.optional_float(name)?.unwrap_or(0.0));
+    let seconds = |name| Ok::<_, CliError>(duration(summary.optional_float(name)?.unwrap_or(0.0)));
     fact(
         printer,
-        "programs",
-        format!("{}, of which {} failed", count("programs")?, count("failed")?),
+        "tried",
+        format!(
+            "{}, {} of them failed",
+            counted(count("programs")?.unsigned_abs(), "program"),
+            count("failed")?
+        ),
     )?;
     let tokens = match summary.optional_int("tokens")? {
-        Some(tokens) => format!("{tokens} tokens"),
+        Some(0) => "no tokens (the model is a grammar, not a language model)".to_owned(),
+        Some(tokens) => format!("{} tokens read and written by the model", thousands(tokens)),
         None => "tokens unknown".to_owned(),
     };
     let cost = match summary.optional_float("cost_usd")? {
         Some(cost) => dollars(cost),
         None => "cost unknown".to_owned(),
     };
-    let spent = format!(
-        "{:.1} s, of which programs ran {:.1} s in the sandbox; {tokens}, {cost}",
-        seconds("seconds")?,
-        seconds("sandbox_seconds")?
-    );
-    fact(printer, "spent", spent)?;
-    if let Some(status) = summary.optional_text("grade_status")? {
-        let grade = match (summary.optional_float("test_score")?, summary.optional_text("medal")?) {
-            (Some(score), Some(medal)) => {
-                let medal = if medal == "none" {
-                    "no medal".to_owned()
-                } else {
-                    format!("a {medal} medal")
-                };
-                format!(
-                    "{score:.5} on the hidden answers: rank {} of {}, {medal}",
-                    count("rank")?,
-                    count("teams")?
-                )
-            }
-            (Some(score), None) => format!("{score:.5} on the hidden answers"),
-            (None, _) => format!("not valid on the hidden answers: {status}"),
-        };
-        fact(printer, "grade", grade)?;
-    }
-    Ok(())
+    fact(printer, "spent", format!("{tokens}, {cost}"))?;
+    fact(
+        printer,
+        "",
+        format!("{} in the model, writing programs", seconds("model_seconds")?),
+    )?;
+    fact(
+        printer,
+        "",
+        format!(
+            "{} in the sandbox, running and scoring them, {workers} at once",
+            seconds("sandbox_seconds")?
+        ),
+    )?;
+    fact(
+        printer,
+        "",
+        format!("{} of wall time, from start to end", seconds("seconds")?),
+    )
 }

@@ -1,0 +1,133 @@
+//! Runs and nodes by their ids, by the beginning of an id, and `last` for the newest run.
+
+use datafusion::common::ScalarValue;
+use datafusion::error::DataFusionError;
+
+use super::error::{EngineError, Result};
+use super::open::Engine;
+use crate::session::{Queries, ResultRows};
+
+/// Name of the newest run.
+pub const NEWEST_RUN: &str = "last";
+
+/// Most ids that a message lists.
+const LISTED: usize = 10;
+
+/// Runs that are offered where a name fits none.
+const OFFERED: usize = 5;
+
+const RUNS: &str = "SELECT run_id AS id, concat(task_id, ', ', status) AS what FROM evo.runs";
+
+/// A name that fits nothing, or several things.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NameError {
+    /// No such thing, or several.
+    #[error("{0}")]
+    Name(String),
+    /// The store could not be asked.
+    #[error(transparent)]
+    Query(#[from] DataFusionError),
+}
+
+impl From<NameError> for EngineError {
+    fn from(error: NameError) -> Self {
+        match error {
+            NameError::Name(message) => Self::Request(message),
+            NameError::Query(error) => error.into(),
+        }
+    }
+}
+
+impl Engine {
+    /// The run that an id, its beginning or `last` names.
+    ///
+    /// # Errors
+    /// When there is none or several; the message lists runs.
+    pub async fn run_id(&self, name: &str) -> Result<String> {
+        Ok(find_run(self.queries(), name).await?)
+    }
+
+    /// The node that an id or its beginning names.
+    ///
+    /// # Errors
+    /// When there is none or several.
+    pub async fn node_id(&self, name: &str) -> Result<String> {
+        let sql = "SELECT node_id AS id, concat('step ', step, ', ', operator, ', ', status) AS what FROM evo.nodes \
+                   WHERE starts_with(node_id, CAST($name AS VARCHAR)) ORDER BY node_id LIMIT 11";
+        let found = list(self.queries(), sql, Some(name)).await.map_err(NameError::from)?;
+        match only("node", name, found)? {
+            Some(node) => Ok(node),
+            None => Err(EngineError::Request(format!(
+                "no node has an id that begins with '{name}'"
+            ))),
+        }
+    }
+}
+
+/// The run that an id, its beginning or `last` names.
+pub(super) async fn find_run(queries: &Queries, name: &str) -> Result<String, NameError> {
+    let newest = format!("{RUNS} ORDER BY created_at DESC, run_id DESC LIMIT {OFFERED}");
+    if name == NEWEST_RUN {
+        let newest = list(queries, &newest, None).await?;
+        return match newest.into_iter().next() {
+            Some((id, _)) => Ok(id),
+            None => Err(NameError::Name("there is no run yet".to_owned())),
+        };
+    }
+    let fitting = format!("{RUNS} WHERE starts_with(run_id, CAST($name AS VARCHAR)) ORDER BY run_id LIMIT 11");
+    if let Some(run) = only("run", name, list(queries, &fitting, Some(name)).await?)? {
+        return Ok(run);
+    }
+    let known = list(queries, &newest, None).await?;
+    if known.is_empty() {
+        return Err(NameError::Name(format!(
+            "there is no run '{name}': this store has none yet"
+        )));
+    }
+    Err(NameError::Name(format!(
+        "there is no run '{name}', and no id begins like that; '{NEWEST_RUN}' is the newest run, and the newest are:{}",
+        lines(&known)
+    )))
+}
+
+/// Ids with what they are. An empty name would fit everything and fits nothing.
+async fn list(queries: &Queries, sql: &str, name: Option<&str>) -> datafusion::error::Result<Vec<(String, String)>> {
+    let rows: ResultRows = match name {
+        Some("") => return Ok(Vec::new()),
+        Some(name) => {
+            queries
+                .rows(sql, &[("name", ScalarValue::from(name))], None, None)
+                .await?
+        }
+        None => queries.rows(sql, &[], None, None).await?,
+    };
+    rows.iter()
+        .map(|row| Ok((row.text("id")?, row.text("what")?)))
+        .collect()
+}
+
+/// The only id of a list, or the one that is the name itself.
+fn only(kind: &str, name: &str, found: Vec<(String, String)>) -> Result<Option<String>, NameError> {
+    if let [(id, _)] = found.as_slice() {
+        return Ok(Some(id.clone()));
+    }
+    if let Some((id, _)) = found.iter().find(|(id, _)| id == name) {
+        return Ok(Some(id.clone()));
+    }
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let mut message = format!("'{name}' is the beginning of several {kind} ids:{}", lines(&found));
+    if found.len() > LISTED {
+        message.push_str("\n  …");
+    }
+    Err(NameError::Name(message))
+}
+
+fn lines(found: &[(String, String)]) -> String {
+    found
+        .iter()
+        .take(LISTED)
+        .map(|(id, what)| format!("\n  {id}  {what}"))
+        .collect()
+}
