@@ -17,7 +17,7 @@ use super::budget::{self, BudgetError, Resource};
 use super::error::{Result, SchedulerError};
 use super::finish;
 use super::index::{IndexedNode, NodeOutcome, RunIndex};
-use super::lease;
+use super::lease::{self, RunLeaseError};
 use super::pipeline::{Ending, Pipeline};
 use super::queue;
 use super::record;
@@ -52,6 +52,8 @@ pub enum StopReason {
     Drained,
     /// CANCEL RUN.
     Cancelled,
+    /// Another process conducts the run now.
+    TakenOver,
     /// A fault that trying again does not mend.
     Failed(String),
 }
@@ -63,6 +65,7 @@ impl StopReason {
             Self::PolicyEmpty => "policy_empty".to_owned(),
             Self::Drained => "drained".to_owned(),
             Self::Cancelled => "cancelled".to_owned(),
+            Self::TakenOver => "taken_over".to_owned(),
             Self::Failed(_) => "failed".to_owned(),
         }
     }
@@ -78,6 +81,7 @@ pub struct Conductor {
     index: Arc<Mutex<RunIndex>>,
     position: Position,
     cancelled: CancellationToken,
+    lost: CancellationToken,
 }
 
 impl Conductor {
@@ -97,6 +101,7 @@ impl Conductor {
             index,
             position,
             cancelled: CancellationToken::new(),
+            lost: CancellationToken::new(),
         })
     }
 
@@ -111,9 +116,30 @@ impl Conductor {
             Err(error) => StopReason::Failed(error.to_string()),
         };
         info!(run = %self.run.run_id, ?stop, "no more attempts");
-        let progress = self.end(stop).await;
+        let progress = match self.end(stop).await {
+            Err(SchedulerError::RunLost(lost)) => self.left_to_another(&lost).await,
+            progress => progress,
+        };
         ticker.cancel();
         progress
+    }
+
+    /// How far the run is that another process conducts now; nothing of it is written here.
+    async fn left_to_another(&self, lost: &lease::RunLost) -> Result<Progress> {
+        warn!(run = %self.run.run_id, %lost, "the run is left to the other process");
+        let mut progress = finish::progress(&self.services, &self.run).await?;
+        progress.stop_reason = Some(StopReason::TakenOver.as_text());
+        progress.error = Some(lost.to_string());
+        Ok(progress)
+    }
+
+    async fn keep_lease(&self) -> Result<()> {
+        let (run_id, owner) = (self.run.run_id.clone(), self.services.owner.clone());
+        Ok(self
+            .services
+            .store
+            .control_read(move |conn| lease::keep_run(conn, &run_id, &owner))
+            .await?)
     }
 
     async fn search(&mut self) -> Result<StopReason> {
@@ -145,6 +171,10 @@ impl Conductor {
                         stop = Some(StopReason::Budget(exhausted.resource));
                     }
                     Err(SchedulerError::Budget(_)) => {}
+                    Err(SchedulerError::RunLost(_)) => {
+                        self.control.kill.cancel();
+                        stop = Some(StopReason::TakenOver);
+                    }
                     Err(error) => {
                         stop = Some(StopReason::Failed(error.to_string()));
                     }
@@ -193,7 +223,9 @@ impl Conductor {
     }
 
     fn requested_stop(&self) -> Option<StopReason> {
-        if self.cancelled.is_cancelled() {
+        if self.lost.is_cancelled() {
+            Some(StopReason::TakenOver)
+        } else if self.cancelled.is_cancelled() {
             Some(StopReason::Cancelled)
         } else if self.control.drain.is_cancelled() || self.control.kill.is_cancelled() {
             Some(StopReason::Drained)
@@ -237,8 +269,9 @@ impl Conductor {
         }
         let mut txn = Txn::new();
         txn.append("evo.attempts", record::planned_rows(&attempts)?);
-        let planned = attempts.clone();
+        let (planned, run_id, owner) = (attempts.clone(), run.run_id.clone(), self.services.owner.clone());
         txn.control(move |tx| {
+            lease::keep_run(tx, &run_id, &owner)?;
             for attempt in &planned {
                 reserve::step(tx, attempt).map_err(|error| Box::new(error) as clade_catalog::BoxError)?;
                 queue::enqueue(tx, attempt)?;
@@ -289,7 +322,12 @@ impl Conductor {
     fn start_ticker(&self) -> CancellationToken {
         let stop = CancellationToken::new();
         let (services, run_id) = (Arc::clone(&self.services), self.run.run_id.clone());
-        let (control, cancelled, ended) = (self.control.clone(), self.cancelled.clone(), stop.clone());
+        let (control, cancelled, lost, ended) = (
+            self.control.clone(),
+            self.cancelled.clone(),
+            self.lost.clone(),
+            stop.clone(),
+        );
         tokio::spawn(async move {
             let mut last = services.now();
             loop {
@@ -301,7 +339,12 @@ impl Conductor {
                 let seconds = (now - last).max(0) as f64 / 1e6;
                 last = now;
                 match tick(&services, &run_id, seconds).await {
-                    Ok(Tick { cancel, wall_left }) => {
+                    Ok(Tick::Lost) => {
+                        lost.cancel();
+                        control.kill.cancel();
+                        break;
+                    }
+                    Ok(Tick::Kept { cancel, wall_left }) => {
                         if cancel {
                             cancelled.cancel();
                             control.kill.cancel();
@@ -323,6 +366,7 @@ impl Conductor {
     /// Final selection, final run and grade where the search ended by itself; then the run's last row.
     async fn end(&mut self, stop: StopReason) -> Result<Progress> {
         let services = Arc::clone(&self.services);
+        self.keep_lease().await?;
         let wall_used_up = wall_left(&services, &self.run.run_id).await? <= 0.0;
         let stop = if stop == StopReason::Drained && wall_used_up && !self.control.kill.is_cancelled() {
             StopReason::Budget(Resource::WallSeconds.as_str())
@@ -347,6 +391,8 @@ impl Conductor {
             }
             StopReason::Drained => progress.status = "interrupted",
             StopReason::Cancelled => progress.status = "cancelled",
+            // It had the lease a moment ago, so it was given back: the run can go on.
+            StopReason::TakenOver => progress.status = "interrupted",
             StopReason::Failed(message) => {
                 progress.status = "failed";
                 progress.error = Some(message.clone());
@@ -363,8 +409,9 @@ impl Conductor {
         }
         let (run_id, owner) = (self.run.run_id.clone(), services.owner.clone());
         txn.control(move |tx| {
+            lease::keep_run(tx, &run_id, &owner)?;
             tx.execute("DELETE FROM run_requests WHERE run_id = ?1", [&run_id])?;
-            lease::give_up_run(tx, &run_id, &owner)
+            Ok::<_, RunLeaseError>(lease::give_up_run(tx, &run_id, &owner)?)
         });
         services.store.commit(txn).await?;
         Ok(progress)
@@ -388,22 +435,30 @@ fn note(ending: &Ending, failures: &mut usize) -> Option<StopReason> {
         .then(|| StopReason::Failed(format!("{failures} attempts in a row failed; the last: {message}")))
 }
 
-struct Tick {
-    cancel: bool,
-    wall_left: f64,
+enum Tick {
+    /// Another process conducts the run now.
+    Lost,
+    Kept {
+        cancel: bool,
+        wall_left: f64,
+    },
 }
 
 async fn tick(services: &Services, run_id: &str, seconds: f64) -> Result<Tick> {
-    let run_id = run_id.to_owned();
+    let (run_id, owner) = (run_id.to_owned(), services.owner.clone());
     Ok(services
         .store
         .control(move |tx| {
+            match lease::keep_run(tx, &run_id, &owner) {
+                Err(RunLeaseError::Lost(_)) => return Ok(Tick::Lost),
+                kept => kept?,
+            }
             budget::spend(tx, &run_id, Resource::WallSeconds, seconds)?;
             let cancel = tx
                 .prepare_cached("SELECT 1 FROM run_requests WHERE run_id = ?1 AND request = 'cancel'")?
                 .exists([&run_id])?;
             let wall_left = budget::balance(tx, &run_id, Resource::WallSeconds)?.left();
-            Ok::<_, rusqlite::Error>(Tick { cancel, wall_left })
+            Ok::<_, RunLeaseError>(Tick::Kept { cancel, wall_left })
         })
         .await?)
 }

@@ -3,7 +3,7 @@
 use clade_catalog::StoreError;
 
 use super::budget::BudgetExhausted;
-use super::lease::RunTaken;
+use super::lease::{RunLost, RunTaken};
 use super::queue::{LeaseLost, QueueError};
 use crate::error::ErrorClass;
 use crate::model::ModelError;
@@ -29,6 +29,9 @@ pub enum SchedulerError {
     /// A run is conducted by another process.
     #[error(transparent)]
     RunTaken(RunTaken),
+    /// A run of this process was taken over by another.
+    #[error(transparent)]
+    RunLost(RunLost),
     /// A query failed.
     #[error("{context}: {source}")]
     Query {
@@ -105,6 +108,7 @@ impl SchedulerError {
             Self::Cancelled => ErrorClass::Cancelled,
             Self::Budget(_)
             | Self::RunTaken(_)
+            | Self::RunLost(_)
             | Self::Prompt(_)
             | Self::Operator(_)
             | Self::Task { .. }
@@ -146,6 +150,7 @@ impl From<StoreError> for SchedulerError {
         match cause.downcast::<super::lease::RunLeaseError>() {
             Ok(lease) => match *lease {
                 super::lease::RunLeaseError::Taken(taken) => Self::RunTaken(taken),
+                super::lease::RunLeaseError::Lost(lost) => Self::RunLost(lost),
                 other => Self::Store(StoreError::Control(Box::new(other))),
             },
             Err(cause) => match cause.downcast::<Self>() {

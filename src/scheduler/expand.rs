@@ -13,7 +13,8 @@ use tokio::task::JoinSet;
 
 use super::attempt::{Attempt, AttemptSettings};
 use super::budget::{self, Resource};
-use super::conductor::{RunControl, load_index};
+use super::conducting::Entry;
+use super::conductor::load_index;
 use super::error::{Result, SchedulerError};
 use super::ids;
 use super::index::RunIndex;
@@ -89,14 +90,14 @@ impl Scheduler {
             return Err(SchedulerError::UnknownCost { model: plan.model });
         }
         let statement_id = plan.options.id.clone().unwrap_or_else(ids::fresh_id);
+        // A statement that joins a run plans steps of it, which its conductor would plan too.
+        let entry = self.conducting.begin(plan.run_id.as_ref().unwrap_or(&statement_id))?;
         services.store.control(lease::free_attempts_of_the_dead).await?;
         let (statement, ready, ended) = match StatementRecord::find(&services, &statement_id).await? {
             Some(statement) => resumed(&services, statement, &plan).await?,
             None => planned(&services, &plan, &statement_id).await?,
         };
         self.ensure_heartbeat();
-        let control = RunControl::default();
-        self.controls.lock().insert(statement_id.clone(), control.clone());
         let index = match &plan.run_id {
             Some(run_id) => load_index(&services, run_id).await?,
             None => RunIndex::default(),
@@ -107,17 +108,13 @@ impl Scheduler {
             pipeline: Pipeline::new(Arc::clone(&services), Arc::new(Mutex::new(index))),
             services,
             statement,
-            control,
+            entry,
             on_error: plan.options.on_error.unwrap_or(OnError::Record),
             concurrency: plan.concurrency.max(1),
             max_wall: plan.options.max_wall,
             sender,
         };
-        let (controls, id) = (Arc::clone(&self.controls), statement_id.clone());
-        tokio::spawn(async move {
-            dispatch.run(ready, ended).await;
-            controls.lock().remove(&id);
-        });
+        tokio::spawn(dispatch.run(ready, ended));
         Ok(Expansion {
             statement_id,
             planned,
@@ -453,7 +450,8 @@ struct Dispatch {
     services: Arc<Services>,
     pipeline: Pipeline,
     statement: StatementRecord,
-    control: RunControl,
+    /// Ends before `sender`: who has read the last row may start the next statement.
+    entry: Entry,
     on_error: OnError,
     concurrency: usize,
     max_wall: Option<Duration>,
@@ -499,12 +497,12 @@ impl Dispatch {
         let mut flights: JoinSet<Result<Ending>> = JoinSet::new();
         let mut stopping: Option<String> = None;
         loop {
-            let draining = self.control.drain.is_cancelled() || self.control.kill.is_cancelled();
+            let draining = self.entry.control.drain.is_cancelled() || self.entry.control.kill.is_cancelled();
             while !draining && stopping.is_none() && flights.len() < self.concurrency {
                 let Some(attempt) = ready.pop_front() else { break };
                 match reserve::claim(&self.services, &attempt).await {
                     Ok((tries, reserved)) => {
-                        let (pipeline, kill) = (self.pipeline.clone(), self.control.kill.clone());
+                        let (pipeline, kill) = (self.pipeline.clone(), self.entry.control.kill.clone());
                         flights.spawn(async move { pipeline.run(attempt, tries, reserved, &kill).await });
                     }
                     Err(SchedulerError::Budget(exhausted)) if flights.is_empty() => {
@@ -532,7 +530,7 @@ impl Dispatch {
                 ending = flights.join_next() => ending,
                 () = wall_is_up => {
                     stopping = Some("the wall budget of the statement is used up".to_owned());
-                    self.control.kill.cancel();
+                    self.entry.control.kill.cancel();
                     continue;
                 }
             };

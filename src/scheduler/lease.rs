@@ -26,12 +26,27 @@ pub struct RunTaken {
     pub seconds: i64,
 }
 
-/// Fault of taking a run's lease.
+/// A run that this process conducted until another took it over: it was stopped for longer than its lease.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "run {run_id} was taken over by another process while this one did not answer for {} s; it goes on there, and this \
+     process writes nothing more of it",
+    LEASE_SECONDS
+)]
+pub struct RunLost {
+    /// Run.
+    pub run_id: String,
+}
+
+/// Fault of taking or keeping a run's lease.
 #[derive(Debug, thiserror::Error)]
 pub enum RunLeaseError {
     /// Somebody else has it.
     #[error(transparent)]
     Taken(#[from] RunTaken),
+    /// This process has it no longer.
+    #[error(transparent)]
+    Lost(#[from] RunLost),
     /// The control database failed.
     #[error("the run leases could not be read or written: {0}")]
     Control(#[from] rusqlite::Error),
@@ -62,6 +77,24 @@ pub fn take_run(tx: &Transaction<'_>, run_id: &str, owner: &str, now: i64) -> Re
     tx.prepare_cached("INSERT OR REPLACE INTO run_leases (run_id, owner, lease_until) VALUES (?1, ?2, ?3)")?
         .execute(params![run_id, owner, lease_end(now)])?;
     Ok(())
+}
+
+/// Checks that a process still has the lease of the run that it conducts.
+///
+/// # Errors
+/// `Lost` when it has not.
+pub fn keep_run(conn: &Connection, run_id: &str, owner: &str) -> Result<(), RunLeaseError> {
+    let is_kept = conn
+        .prepare_cached("SELECT 1 FROM run_leases WHERE run_id = ?1 AND owner = ?2")?
+        .exists(params![run_id, owner])?;
+    if is_kept {
+        Ok(())
+    } else {
+        Err(RunLost {
+            run_id: run_id.to_owned(),
+        }
+        .into())
+    }
 }
 
 /// Gives the lease of a run up.

@@ -6,6 +6,7 @@
 mod attempt;
 mod budget;
 mod candidate;
+mod conducting;
 mod conductor;
 mod context;
 mod error;

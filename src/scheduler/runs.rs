@@ -1,6 +1,5 @@
 //! Starting, resuming, cancelling and draining runs.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use clade_catalog::Txn;
@@ -8,7 +7,8 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use super::budget;
-use super::conductor::{Conductor, RunControl};
+use super::conducting::{Conducting, Entry};
+use super::conductor::Conductor;
 use super::error::{Result, SchedulerError};
 use super::finish;
 use super::heartbeat::Heartbeat;
@@ -39,7 +39,7 @@ impl RunHandle {
 #[derive(Debug)]
 pub struct Scheduler {
     pub(super) services: Arc<Services>,
-    pub(super) controls: Arc<Mutex<HashMap<String, RunControl>>>,
+    pub(super) conducting: Conducting,
     heartbeat: Mutex<Option<Heartbeat>>,
 }
 
@@ -48,7 +48,7 @@ impl Scheduler {
     pub fn new(services: Arc<Services>) -> Self {
         Self {
             services,
-            controls: Arc::default(),
+            conducting: Conducting::default(),
             heartbeat: Mutex::default(),
         }
     }
@@ -84,6 +84,7 @@ impl Scheduler {
                 run.run_id, run.run_id
             )));
         }
+        let entry = self.conducting.begin(&run.run_id)?;
         run.started_at = Some(services.now());
         let statement = StatementRecord {
             statement_id: run.statement_id.clone(),
@@ -112,7 +113,7 @@ impl Scheduler {
             lease::take_run(tx, &run_id, &owner, now)
         });
         services.store.commit(txn).await?;
-        self.conduct(run).await
+        self.conduct(run, entry).await
     }
 
     /// Goes on with a run that was interrupted: by a kill, a drain or a failure.
@@ -130,6 +131,7 @@ impl Scheduler {
         self.services.task(&run.task_id).await?;
         self.services.models.get(&run.model)?;
         self.services.sandbox(&run.sandbox)?;
+        let entry = self.conducting.begin(run_id)?;
         let steps_done = finish::progress(&self.services, &run).await?.steps_done;
         let mut txn = Txn::new();
         txn.append("evo.runs", run.rows(&Progress::running(steps_done))?);
@@ -142,19 +144,16 @@ impl Scheduler {
             Ok::<_, RunLeaseError>(())
         });
         self.services.store.commit(txn).await?;
-        self.conduct(run).await
+        self.conduct(run, entry).await
     }
 
-    async fn conduct(&self, run: Run) -> Result<RunHandle> {
+    async fn conduct(&self, run: Run, entry: Entry) -> Result<RunHandle> {
         self.ensure_heartbeat();
-        let control = RunControl::default();
         let run_id = run.run_id.clone();
-        let conductor = Conductor::prepare(Arc::clone(&self.services), run, control.clone()).await?;
-        self.controls.lock().insert(run_id.clone(), control);
-        let (controls, id) = (Arc::clone(&self.controls), run_id.clone());
+        let conductor = Conductor::prepare(Arc::clone(&self.services), run, entry.control.clone()).await?;
         let task = tokio::spawn(async move {
             let progress = conductor.conduct().await;
-            controls.lock().remove(&id);
+            drop(entry);
             progress
         });
         Ok(RunHandle { run_id, task })
@@ -209,16 +208,22 @@ impl Scheduler {
 
     /// Asks everything that this process conducts to draw no more attempts.
     pub fn drain(&self) {
-        self.controls.lock().values().for_each(|control| control.drain.cancel());
+        self.conducting
+            .controls()
+            .iter()
+            .for_each(|control| control.drain.cancel());
     }
 
     /// Ends everything in flight now; it goes back into the queue.
     pub fn kill(&self) {
-        self.controls.lock().values().for_each(|control| control.kill.cancel());
+        self.conducting
+            .controls()
+            .iter()
+            .for_each(|control| control.kill.cancel());
     }
 
     /// Whether this process conducts anything.
     pub fn is_busy(&self) -> bool {
-        !self.controls.lock().is_empty()
+        self.conducting.is_busy()
     }
 }

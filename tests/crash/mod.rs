@@ -2,8 +2,8 @@
 
 mod invariants;
 mod kills;
-mod leftovers;
+pub mod leftovers;
 mod metered;
 mod native;
-mod process;
+pub mod process;
 mod together;

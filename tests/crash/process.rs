@@ -10,7 +10,7 @@ use clade::engine::{Engine, OpenMode};
 use clade_catalog::FlushScope;
 
 use super::metered::Metered;
-use crate::engine::fixture::{number, open_store, rows, session};
+use crate::engine::fixture::{instant, number, open_store, rows, session};
 use crate::engine::instant::{Instant, Scripted};
 
 const READY: &str = "ready";
@@ -22,7 +22,7 @@ pub async fn open(store: &Path, mode: OpenMode) -> Arc<Engine> {
         shuffle: true,
         ..Instant::default()
     });
-    open_store(store, &["store.flush_rows=5"], models, sandbox, mode)
+    open_store(store, &["store.flush_rows=5"], models, instant(sandbox), mode)
         .await
         .unwrap()
 }

@@ -40,7 +40,7 @@ impl Fixture {
 
     pub async fn open(&self, mode: OpenMode) -> Result<Arc<Engine>, EngineError> {
         let models = vec![Arc::clone(&self.model) as _];
-        open_store(&self.store(), &[], models, Arc::clone(&self.sandbox), mode).await
+        open_store(&self.store(), &[], models, instant(Arc::clone(&self.sandbox)), mode).await
     }
 
     /// A new store with the task `toy`, higher is better, and a leaderboard of ten teams.
@@ -51,19 +51,29 @@ impl Fixture {
     }
 }
 
-/// An engine on a store with the given generators and the instant sandbox. Settings are written `key=value`.
+/// The instant sandbox for both of its parts.
+pub fn instant(sandbox: Arc<Instant>) -> Sandbox {
+    Sandbox {
+        executor: Arc::clone(&sandbox) as _,
+        evaluator: sandbox,
+    }
+}
+
+/// An engine on a store with the given generators and sandbox. Settings are written `key=value`.
 pub async fn open_store(
     store: &Path,
     settings: &[&str],
     models: Vec<Arc<dyn Generator>>,
-    sandbox: Arc<Instant>,
+    sandbox: Sandbox,
     mode: OpenMode,
 ) -> Result<Arc<Engine>, EngineError> {
     let path = format!("store.path={}", store.display());
+    let name = sandbox.executor.name().to_owned();
+    let executor = format!("sandbox.executor={name}");
     let common = [
         &path,
         "python.interpreter=python3",
-        "sandbox.executor=instant",
+        &executor,
         "search.model=scripted",
         "search.workers=3",
     ];
@@ -75,13 +85,9 @@ pub async fn open_store(
             .collect(),
         ..Sources::default()
     };
-    let sandbox = Sandbox {
-        executor: Arc::clone(&sandbox) as _,
-        evaluator: sandbox,
-    };
     let extensions = Extensions {
         models,
-        sandboxes: [("instant".to_owned(), sandbox)].into(),
+        sandboxes: [(name, sandbox)].into(),
         clock: None,
     };
     Engine::open_with(&sources.load().unwrap(), mode, extensions).await
@@ -104,23 +110,7 @@ pub async fn add_task(engine: &Engine, task_id: &str) {
     for path in ["data/private/test_answer.csv", "validation/private/test_answer.csv"] {
         write(path, "id,y\n1,1\n");
     }
-    let mut tasks = Rows::new("gym.tasks").unwrap();
-    tasks
-        .push([
-            ("task_id", task_id.into()),
-            ("title", "A toy".into()),
-            ("description", "Predict y from x.".into()),
-            ("modality", "tabular".into()),
-            ("task_type", "regression".into()),
-            ("metric", "r2".into()),
-            ("higher_is_better", true.into()),
-            ("package_hash", "test".into()),
-            ("package_path", package.into()),
-            ("source", "test".into()),
-            ("validation", "split".into()),
-            ("imported_at", Value::Timestamp(0)),
-        ])
-        .unwrap();
+    let tasks = task_rows(task_id, &package, true);
     let mut board = Rows::new("gym.leaderboards").unwrap();
     for rank in 1..=10i64 {
         board
@@ -137,6 +127,28 @@ pub async fn add_task(engine: &Engine, task_id: &str) {
     txn.append("gym.tasks", tasks);
     txn.append("gym.leaderboards", board);
     engine.store().commit(txn).await.unwrap();
+}
+
+/// The row of a task whose package lies in a folder of the store.
+pub fn task_rows(task_id: &str, package: &str, higher_is_better: bool) -> Rows {
+    let mut tasks = Rows::new("gym.tasks").unwrap();
+    tasks
+        .push([
+            ("task_id", task_id.into()),
+            ("title", "A toy".into()),
+            ("description", "Predict y from x.".into()),
+            ("modality", "tabular".into()),
+            ("task_type", "regression".into()),
+            ("metric", "r2".into()),
+            ("higher_is_better", higher_is_better.into()),
+            ("package_hash", "test".into()),
+            ("package_path", package.into()),
+            ("source", "test".into()),
+            ("validation", "split".into()),
+            ("imported_at", Value::Timestamp(0)),
+        ])
+        .unwrap();
+    tasks
 }
 
 pub fn session(engine: &Arc<Engine>) -> Session {
@@ -175,4 +187,17 @@ pub async fn number(session: &Session, sql: &str) -> i64 {
         .unwrap_or_else(|| panic!("{sql}: no row"));
     let column = arrow::compute::cast(batch.column(0), &arrow::datatypes::DataType::Int64).unwrap();
     arrow::array::AsArray::as_primitive::<arrow::datatypes::Int64Type>(&*column).value(0)
+}
+
+/// The first column of a query as texts.
+pub async fn texts(session: &Session, sql: &str) -> Vec<String> {
+    let batches = rows(session, sql)
+        .await
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let text = |batch: &RecordBatch| {
+        let column = arrow::compute::cast(batch.column(0), &arrow::datatypes::DataType::Utf8).unwrap();
+        let values = arrow::array::AsArray::as_string::<i32>(&*column);
+        values.iter().flatten().map(str::to_owned).collect::<Vec<_>>()
+    };
+    batches.iter().flat_map(text).collect()
 }

@@ -15,5 +15,7 @@ mod model;
 
 #[path = "../crash/mod.rs"]
 mod crash;
+#[path = "../peers/mod.rs"]
+mod peers;
 #[path = "../readers/mod.rs"]
 mod readers;

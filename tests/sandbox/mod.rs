@@ -7,5 +7,5 @@ mod isolation;
 mod lifecycle;
 mod programs;
 mod speed;
-mod support;
+pub mod support;
 mod warm;

@@ -1,57 +1,10 @@
 //! Full disks, read-only file systems, damaged blobs.
 
-use std::path::Path;
-use std::process::Command;
-
 use clade_catalog::{FlushScope, Store, StoreError, StoreOptions, Txn, Value};
 
 use crate::commits::pair;
+use crate::mount::{Mount, run};
 use crate::support::{create, now, options, rows, session, text};
-
-/// A small file system of its own, unmounted at the end. `None` when `CLADE_SKIP_MOUNT=1`.
-struct Mount(tempfile::TempDir);
-
-impl Mount {
-    fn new(size: &str) -> Option<Self> {
-        if std::env::var("CLADE_SKIP_MOUNT").is_ok_and(|skip| skip == "1") {
-            return None;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let option = format!("size={size}");
-        run(&[
-            "mount",
-            "-t",
-            "tmpfs",
-            "-o",
-            &option,
-            "tmpfs",
-            dir.path().to_str().unwrap(),
-        ]);
-        Some(Self(dir))
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn remount(&self, mode: &str) {
-        run(&["mount", "-o", &format!("remount,{mode}"), self.path().to_str().unwrap()]);
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
-    }
-}
-
-fn run(command: &[&str]) {
-    let done = Command::new(command[0]).args(&command[1..]).status().unwrap().success();
-    assert!(
-        done,
-        "{command:?} failed; these tests mount a small tmpfs: run them as root or set CLADE_SKIP_MOUNT=1"
-    );
-}
 
 fn large(store: &Store, id: &str) -> Txn {
     // Text that does not compress.

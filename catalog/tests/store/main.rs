@@ -7,6 +7,7 @@
     missing_docs
 )]
 
+mod mount;
 mod support;
 
 mod cold;

@@ -1,0 +1,18 @@
+//! Faults that users of similar systems have reported: each is a test that keeps Clade from it, named after the fault, with a
+//! comment that says where it was reported. `docs/peers.md` is their table, and the table of bad input.
+
+mod bad_input;
+mod bed;
+mod control_c;
+mod gyms;
+mod islands;
+#[path = "../../catalog/tests/store/mount.rs"]
+mod mount;
+mod ownership;
+mod resume;
+mod sandbox;
+mod scores;
+mod settings;
+mod storage;
+mod table;
+mod timeouts;
