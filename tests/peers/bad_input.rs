@@ -43,8 +43,7 @@ fn policies_may_neither_see_test_scores_nor_throw_dice() {
     let create = |query: &str| refused(&place, &["policy", "create", "mine", query]);
     let peek = "SELECT 'improve' AS operator, node_id AS parent_id, score AS weight FROM bench.grades";
     insta::assert_snapshot!("policy_reads_bench", create(peek));
-    let hidden = "SELECT 'improve' AS operator, n.node_id AS parent_id FROM run.nodes n
-                  WHERE EXISTS (SELECT 1 FROM bench.medals m WHERE m.node_id = n.node_id)";
+    let hidden = "SELECT 'improve' AS operator, n.node_id AS parent_id FROM run.nodes n CROSS JOIN bench.medals";
     insta::assert_snapshot!("policy_reads_a_view_of_bench", create(hidden));
     let dice = "SELECT 'improve' AS operator, node_id AS parent_id, random() AS weight FROM run.candidates";
     insta::assert_snapshot!("policy_is_volatile", create(dice));

@@ -42,7 +42,9 @@ pub fn failing(number: usize) -> Reply {
 
 /// A real program that submits a score and does something more.
 pub fn submits(score: f64, more: &str) -> Reply {
-    Reply::Program(format!("open('submission.csv', 'w').write('{score:?}')\n{more}\n"))
+    Reply::Program(format!(
+        "import os\nopen('submission.csv', 'w').write('{score:?}')\n{more}\n"
+    ))
 }
 
 /// Gives one reply a call; the last one again and again.

@@ -159,11 +159,7 @@ fn the_session_token_of_a_bucket_is_sent() {
     ];
     finish(command.envs(credentials), "").ok();
     let policy = "CREATE POLICY p AS SELECT 'draft' AS operator, CAST(NULL AS VARCHAR) AS parent_id";
-    let mut command = place.command(
-        ["sql", "-c", policy, "-c", "SELECT count(*) FROM evo.nodes"]
-            .iter()
-            .chain(&bucket),
-    );
+    let mut command = place.command(["sql", "-c", policy, "-c", "CHECKPOINT"].iter().chain(&bucket));
     finish(command.envs(credentials), "");
     // Had it asked for nothing, this ends the wait.
     drop(TcpStream::connect(address));
