@@ -130,8 +130,7 @@ async fn waiting_for_a_free_slot_is_no_part_of_the_time_limit() {
     let engine = bed.bed.create().await;
     let client = session(&engine);
     // One after the other they take longer than the limit of each.
-    let sql =
-        "EVOLVE TASK 'toy' WITH (steps => 6, workers => 6, seed => 1, timeout => '4s', grade => false, id => 'r')";
+    let sql = "SELECT 'toy' AS task_id EXPAND WITH draft (samples => 6, concurrency => 6, seed => 1, timeout => '4s')";
     rows(&client, sql).await.unwrap();
     let good = "SELECT count(*) FROM evo.nodes WHERE status = 'success'";
     assert_eq!(number(&client, good).await, 6);
