@@ -3,7 +3,6 @@
 mod invariants;
 mod kills;
 mod leftovers;
-mod metered;
 mod native;
 mod process;
 mod together;
