@@ -35,7 +35,7 @@ pub(crate) fn named(parameters: &[(&str, DataType)], types: TypeSignature) -> Si
 }
 
 /// Values of two text columns row by row; nothing where one is NULL.
-pub(crate) fn text_pairs<'a>(columns: &'a [ArrayRef]) -> Result<impl Iterator<Item = Option<(&'a str, &'a str)>>> {
+pub(crate) fn text_pairs(columns: &[ArrayRef]) -> Result<impl Iterator<Item = Option<(&str, &str)>>> {
     let (left, right) = (as_string_view_array(&columns[0])?, as_string_view_array(&columns[1])?);
     Ok(left.iter().zip(right).map(|(left, right)| left.zip(right)))
 }
