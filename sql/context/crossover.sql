@@ -11,10 +11,9 @@ chain AS (
          unnest(make_array(side, 2 + side, 4 + side))       AS place
   FROM sides
 )
-SELECT CASE place WHEN 0 THEN 'parent' WHEN 1 THEN 'parent2' ELSE 'ancestor' END AS role, node_id
+SELECT CASE place WHEN 0 THEN 'parent' WHEN 1 THEN 'parent2' ELSE 'ancestor' END AS role, node_id, place
 FROM (
   SELECT node_id, place, row_number() OVER (PARTITION BY node_id ORDER BY place) AS copy
   FROM chain
   WHERE node_id IS NOT NULL) AS once
 WHERE copy = 1
-ORDER BY place

@@ -5,7 +5,7 @@ WITH failing AS (
   FROM evo.nodes
   WHERE node_id = $parent_id
 )
-SELECT role, node_id
+SELECT role, node_id, row_number() OVER (ORDER BY place, age) AS place
 FROM (
   SELECT 'parent' AS role, node_id, 0 AS place, 0 AS age FROM failing
   UNION ALL
@@ -17,5 +17,5 @@ FROM (
   JOIN failing f ON n.task_id = f.task_id AND n.run_id IS NOT DISTINCT FROM f.run_id
   WHERE n.is_buggy AND n.node_id <> f.node_id AND n.step < f.step
 ) AS shown
-ORDER BY place, age
+ORDER BY place
 LIMIT 9

@@ -1,5 +1,5 @@
 -- Nodes a draft is shown: none. A draft inherits nothing.
 -- Parameters: $run_id, $parent_id, $parent2_id.
-SELECT 'parent' AS role, node_id
+SELECT 'parent' AS role, node_id, 0 AS place
 FROM evo.nodes
 WHERE false

@@ -19,6 +19,5 @@ shown AS (
     ORDER BY s.signed_score DESC NULLS LAST, s.step
     LIMIT 3)
 )
-SELECT role, node_id
+SELECT role, node_id, place
 FROM shown
-ORDER BY place

@@ -1,6 +1,10 @@
 //! What every command starts from: the configuration and the terminals.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use clade_catalog::Store;
+use parking_lot::Mutex;
 
 use super::args::GlobalArgs;
 use super::error::CliError;
@@ -19,7 +23,11 @@ pub struct Context {
     /// Standard error.
     pub stderr: Terminal,
     global: GlobalArgs,
+    opened: Arc<Mutex<Vec<Store>>>,
 }
+
+/// Longest wait at the end for what moves rows in a store.
+const STORE_LIMIT: Duration = Duration::from_secs(10);
 
 impl Context {
     /// Reads the configuration.
@@ -29,6 +37,7 @@ impl Context {
             stdout: Terminal::stdout(global.color),
             stderr: Terminal::stderr(global.color),
             global: global.clone(),
+            opened: Arc::default(),
         })
     }
 
@@ -64,6 +73,18 @@ impl Context {
                 path.display()
             )));
         }
-        Ok(Engine::open(&self.loaded, mode).await?)
+        let engine = Engine::open(&self.loaded, mode).await?;
+        self.opened.lock().push(engine.store().clone());
+        Ok(engine)
+    }
+
+    /// Ends the maintenance of the stores that the command has opened, also when it failed: its threads need the runtime.
+    pub async fn close_stores(&self) {
+        let stores = std::mem::take(&mut *self.opened.lock());
+        for store in stores {
+            if tokio::time::timeout(STORE_LIMIT, store.close()).await.is_err() {
+                tracing::warn!(store = %store.dir().display(), "maintenance is broken off; the next process goes on with it");
+            }
+        }
     }
 }

@@ -48,7 +48,11 @@ fn run(cli: Cli) -> Result<(), CliError> {
         .enable_all()
         .build()
         .map_err(|error| CliError::Failed(format!("cannot start threads: {error}")))?;
-    let result = runtime.block_on(commands::run(cli.command, context));
+    let result = runtime.block_on(async {
+        let result = commands::run(cli.command, context.clone()).await;
+        context.close_stores().await;
+        result
+    });
     // A thread that waits for the terminal must not hold up the end.
     runtime.shutdown_background();
     result

@@ -14,7 +14,7 @@ const OTHERS: [&str; 6] = [
     "CLADE_PYTHON_ENV",
     "CLADE_SEED",
     "CLADE_SHARED",
-    "CLADE_SKIP_VECTORS",
+    "CLADE_SKIP_SHARED",
     "CLADE_UPDATE_SLT",
     "CLADE_VECTORS",
 ];

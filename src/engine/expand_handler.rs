@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Builder, Int64Builder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder};
+use arrow::array::{ArrayRef, RecordBatch};
 use async_trait::async_trait;
 use clade_catalog::Snapshot;
 use datafusion::common::{DataFusionError, Result};
@@ -10,6 +10,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
 
+use super::columns::{floats, ints, texts, timestamps};
 use super::defaults::Defaults;
 use crate::dialect::ExpandClause;
 use crate::plan::{ExpandHandler, ExpandRequest, explain_schema, result_schema};
@@ -117,7 +118,7 @@ impl ExpandHandler for SchedulerExpandHandler {
         let estimates = self.scheduler.estimate(&plan).await.map_err(external)?;
         let samples = i64::try_from(plan.options.samples.unwrap_or(1)).unwrap_or(i64::MAX);
         let columns: Vec<ArrayRef> = vec![
-            Arc::new((0..).take(plan.rows.len()).collect::<arrow::array::Int64Array>()),
+            ints((0..).take(plan.rows.len()).map(Some)),
             texts(plan.rows.iter().map(|row| Some(row.operator.as_str()))),
             texts(estimates.iter().map(|estimate| estimate.task_id.as_deref())),
             texts(plan.rows.iter().map(|row| row.parent_id.as_deref())),
@@ -136,30 +137,6 @@ impl ExpandHandler for SchedulerExpandHandler {
             stream::iter([Ok(batch)]),
         )))
     }
-}
-
-fn texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
-    let mut builder = StringBuilder::new();
-    values.for_each(|value| builder.append_option(value));
-    Arc::new(builder.finish())
-}
-
-fn ints(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
-    let mut builder = Int64Builder::new();
-    values.for_each(|value| builder.append_option(value));
-    Arc::new(builder.finish())
-}
-
-fn floats(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
-    let mut builder = Float64Builder::new();
-    values.for_each(|value| builder.append_option(value));
-    Arc::new(builder.finish())
-}
-
-fn timestamps(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
-    let mut builder = TimestampMicrosecondBuilder::new().with_timezone("UTC");
-    values.for_each(|value| builder.append_option(value));
-    Arc::new(builder.finish())
 }
 
 /// Rows of the result schema: the node's result state where there is a node, else the attempt's status.

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use clade_catalog::VirtualTable;
 use datafusion::common::Result;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::Documentation;
+
+use super::columns::texts;
 
 /// The table.
 #[derive(Debug)]
@@ -87,12 +89,10 @@ impl VirtualTable for FunctionsTable {
 
     async fn rows(&self) -> Result<RecordBatch> {
         let columns: Vec<ArrayRef> = vec![
-            Arc::new(StringArray::from_iter_values(self.0.iter().map(|row| &row.name))),
-            Arc::new(StringArray::from_iter_values(self.0.iter().map(|row| row.kind))),
-            Arc::new(StringArray::from_iter(self.0.iter().map(|row| row.syntax.as_ref()))),
-            Arc::new(StringArray::from_iter(
-                self.0.iter().map(|row| row.description.as_ref()),
-            )),
+            texts(self.0.iter().map(|row| Some(&row.name))),
+            texts(self.0.iter().map(|row| Some(row.kind))),
+            texts(self.0.iter().map(|row| row.syntax.as_ref())),
+            texts(self.0.iter().map(|row| row.description.as_ref())),
         ];
         Ok(RecordBatch::try_new(self.schema(), columns)?)
     }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
 use clade_catalog::{Store, VirtualTable};
 use datafusion::common::Result;
 
+use super::columns::{bools, ints, texts, timestamps};
 use crate::scheduler::{LeaseRow, leases};
 
 /// The table.
@@ -53,19 +54,15 @@ impl VirtualTable for LeasesTable {
 
     async fn rows(&self) -> Result<RecordBatch> {
         let rows: Vec<LeaseRow> = self.0.control_read(leases).await?;
-        let texts = |values: Vec<Option<String>>| Arc::new(StringArray::from(values)) as ArrayRef;
-        let until = TimestampMicrosecondArray::from(rows.iter().map(|row| row.lease_until).collect::<Vec<_>>());
         let columns: Vec<ArrayRef> = vec![
-            texts(rows.iter().map(|row| Some(row.kind.to_owned())).collect()),
-            texts(rows.iter().map(|row| Some(row.id.clone())).collect()),
-            texts(rows.iter().map(|row| row.run_id.clone()).collect()),
-            texts(rows.iter().map(|row| Some(row.state.clone())).collect()),
-            texts(rows.iter().map(|row| row.owner.clone()).collect()),
-            Arc::new(until.with_timezone("UTC")),
-            Arc::new(Int64Array::from(rows.iter().map(|row| row.tries).collect::<Vec<_>>())),
-            Arc::new(BooleanArray::from(
-                rows.iter().map(|row| row.is_live).collect::<Vec<_>>(),
-            )),
+            texts(rows.iter().map(|row| Some(row.kind))),
+            texts(rows.iter().map(|row| Some(&row.id))),
+            texts(rows.iter().map(|row| row.run_id.as_ref())),
+            texts(rows.iter().map(|row| Some(&row.state))),
+            texts(rows.iter().map(|row| row.owner.as_ref())),
+            timestamps(rows.iter().map(|row| row.lease_until)),
+            ints(rows.iter().map(|row| Some(row.tries))),
+            bools(rows.iter().map(|row| row.is_live)),
         ];
         Ok(RecordBatch::try_new(self.schema(), columns)?)
     }

@@ -1,5 +1,6 @@
 //! The engine: a store with everything that works on it, and sessions that run statements.
 
+mod columns;
 mod defaults;
 mod describe;
 mod error;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use clade_catalog::VirtualTable;
 use datafusion::common::Result;
 
+use super::columns::{bools, floats, texts};
 use crate::model::{ModelInfo, ModelRegistry};
 
 /// The table.
@@ -50,24 +51,17 @@ impl VirtualTable for ModelsTable {
             .generators()
             .map(|model| (model.name().to_owned(), model.describe()))
             .collect();
+        let prices = models.iter().map(|(_, info)| info.price);
         let columns: Vec<ArrayRef> = vec![
-            Arc::new(StringArray::from_iter_values(models.iter().map(|(name, _)| name))),
-            Arc::new(StringArray::from_iter_values(
-                models.iter().map(|(_, info)| &info.provider),
-            )),
-            Arc::new(BooleanArray::from(
-                models.iter().map(|(_, info)| info.free).collect::<Vec<_>>(),
-            )),
-            Arc::new(Float64Array::from_iter(
-                models
-                    .iter()
-                    .map(|(_, info)| info.price.map(|p| p.prompt_usd_per_million)),
-            )),
-            Arc::new(Float64Array::from_iter(
-                models
-                    .iter()
-                    .map(|(_, info)| info.price.map(|p| p.completion_usd_per_million)),
-            )),
+            texts(models.iter().map(|(name, _)| Some(name))),
+            texts(models.iter().map(|(_, info)| Some(&info.provider))),
+            bools(models.iter().map(|(_, info)| info.free)),
+            floats(
+                prices
+                    .clone()
+                    .map(|price| price.map(|price| price.prompt_usd_per_million)),
+            ),
+            floats(prices.map(|price| price.map(|price| price.completion_usd_per_million))),
         ];
         Ok(RecordBatch::try_new(self.schema(), columns)?)
     }

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clade_catalog::{Clock, ColdLocation, MaintenanceOptions, S3Location, Store, StoreOptions, SystemClock};
 use datafusion::execution::SessionState;
@@ -213,11 +212,10 @@ impl Engine {
 
     /// Waits for what this process still conducts and writes, so that nothing is left half done by an orderly exit.
     pub async fn close(&self) {
-        while self.scheduler.is_busy() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        self.scheduler.idle().await;
         self.background.close();
         self.background.wait().await;
+        self.store.close().await;
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use clade_catalog::VirtualTable;
 use datafusion::common::Result;
 
+use super::columns::texts;
 use crate::config::{Entry, Loaded};
 
 /// The table.
@@ -52,10 +53,10 @@ impl VirtualTable for SettingsTable {
 
     async fn rows(&self) -> Result<RecordBatch> {
         let columns: Vec<ArrayRef> = vec![
-            Arc::new(StringArray::from_iter_values(self.0.iter().map(|entry| &entry.key))),
-            Arc::new(StringArray::from_iter(self.0.iter().map(|entry| entry.value.as_ref()))),
-            Arc::new(StringArray::from_iter(self.0.iter().map(|entry| entry.origin.as_ref()))),
-            Arc::new(StringArray::from_iter_values(self.0.iter().map(Entry::variable))),
+            texts(self.0.iter().map(|entry| Some(&entry.key))),
+            texts(self.0.iter().map(|entry| entry.value.as_ref())),
+            texts(self.0.iter().map(|entry| entry.origin.as_ref())),
+            texts(self.0.iter().map(|entry| Some(entry.variable()))),
         ];
         Ok(RecordBatch::try_new(self.schema(), columns)?)
     }

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use clade_catalog::Snapshot;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::execute_stream;
 
+use super::columns::{floats, ints, texts};
 use super::describe::described;
 use super::error::{EngineError, Result};
 use super::notice::Notice;
@@ -44,7 +44,7 @@ impl Session {
             Statement::ShowRuns => self.select(snapshot, include_str!("../../sql/show/runs.sql")).await,
             Statement::ShowCreatePolicy { name } => {
                 let policy = self.engine.policy(&name).await?;
-                QueryOutput::of_columns(vec![("create_policy", text(&policy.create_statement()))])
+                QueryOutput::of_columns(vec![("create_policy", texts([Some(&policy.create_statement())]))])
                     .map_err(EngineError::from)
             }
             acting => {
@@ -131,10 +131,10 @@ impl Session {
         let task = &imported.task;
         let checks = i64::try_from(imported.checks.len()).unwrap_or(i64::MAX);
         let output = QueryOutput::of_columns(vec![
-            ("task_id", text(&task.task_id)),
-            ("metric", text(&task.metric)),
-            ("validation", text(&task.validation)),
-            ("checks", Arc::new(Int64Array::from(vec![checks]))),
+            ("task_id", texts([Some(&task.task_id)])),
+            ("metric", texts([Some(&task.metric)])),
+            ("validation", texts([Some(&task.validation)])),
+            ("checks", ints([Some(checks)])),
         ])?;
         Ok(match self.engine.earlier_packages(task).await? {
             0 => output,
@@ -243,8 +243,11 @@ impl Session {
         };
         let handle = engine.scheduler().start(run, sql).await?;
         if evolve.is_async {
-            return QueryOutput::of_columns(vec![("run_id", text(&handle.run_id)), ("status", text("running"))])
-                .map_err(EngineError::from);
+            return QueryOutput::of_columns(vec![
+                ("run_id", texts([Some(&handle.run_id)])),
+                ("status", texts([Some("running")])),
+            ])
+            .map_err(EngineError::from);
         }
         run_row(handle).await
     }
@@ -273,27 +276,16 @@ async fn run_row(handle: RunHandle) -> Result<QueryOutput> {
         error,
         ..
     } = handle.wait().await?;
-    let optional = |value: Option<String>| Arc::new(StringArray::from(vec![value])) as ArrayRef;
     QueryOutput::of_columns(vec![
-        ("run_id", text(&run_id)),
-        ("status", text(status)),
-        ("steps", Arc::new(Int64Array::from(vec![steps_done]))),
-        ("best_node_id", optional(best.as_ref().map(|best| best.node_id.clone()))),
-        (
-            "best_score",
-            Arc::new(Float64Array::from(vec![best.as_ref().and_then(|best| best.score)])),
-        ),
-        (
-            "best_step",
-            Arc::new(Int64Array::from(vec![best.as_ref().map(|best| best.step)])),
-        ),
-        ("final_node_id", optional(final_node_id)),
-        ("stop_reason", optional(stop_reason)),
-        ("error", optional(error)),
+        ("run_id", texts([Some(&run_id)])),
+        ("status", texts([Some(status)])),
+        ("steps", ints([Some(steps_done)])),
+        ("best_node_id", texts([best.as_ref().map(|best| &best.node_id)])),
+        ("best_score", floats([best.as_ref().and_then(|best| best.score)])),
+        ("best_step", ints([best.as_ref().map(|best| best.step)])),
+        ("final_node_id", texts([final_node_id])),
+        ("stop_reason", texts([stop_reason])),
+        ("error", texts([error])),
     ])
     .map_err(EngineError::from)
-}
-
-fn text(value: &str) -> ArrayRef {
-    Arc::new(StringArray::from(vec![value]))
 }

@@ -16,7 +16,7 @@ use crate::sandbox::{
     JobEnd, JobOutcome, JobSpec, Limits, ResultState, SandboxError,
 };
 
-/// A file of golden vectors; nothing when they are not here and `CLADE_SKIP_VECTORS` says that this is fine.
+/// A file of golden vectors; nothing when they are not here and `CLADE_SKIP_SHARED` says that this is fine.
 pub(crate) fn golden_vectors(name: &str) -> Option<serde_json::Value> {
     let folder = std::env::var_os("CLADE_VECTORS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/vectors"),
@@ -24,9 +24,9 @@ pub(crate) fn golden_vectors(name: &str) -> Option<serde_json::Value> {
     );
     match fs::read_to_string(folder.join(name)) {
         Ok(text) => Some(serde_json::from_str(&text).unwrap()),
-        Err(_) if std::env::var("CLADE_SKIP_VECTORS").as_deref() == Ok("1") => None,
+        Err(_) if std::env::var("CLADE_SKIP_SHARED").as_deref() == Ok("1") => None,
         Err(error) => panic!(
-            "cannot read {name} in {}: {error}; set CLADE_VECTORS to the folder of the golden vectors, or CLADE_SKIP_VECTORS=1 to go without them",
+            "cannot read {name} in {}: {error}; set CLADE_VECTORS to the folder of the golden vectors, or CLADE_SKIP_SHARED=1 to go without them",
             folder.display()
         ),
     }

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::Operator;
 
-/// The query that chooses the nodes an operator is shown: columns role and node_id, in prompt order; parameters `$run_id`,
-/// `$parent_id`, `$parent2_id`.
+/// The query that chooses the nodes an operator is shown: columns role, node_id and place, which orders them in the prompt;
+/// parameters `$run_id`, `$parent_id`, `$parent2_id`.
 pub fn context_sql(operator: Operator) -> &'static str {
     match operator {
         Operator::Draft => include_str!("../../sql/context/draft.sql"),

@@ -1,7 +1,7 @@
 //! Prompts: minijinja templates under `configs/prompts/`, one an operator, over the task and the nodes of the context.
 
 use minijinja::{Environment, UndefinedBehavior, context};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::Operator;
@@ -18,13 +18,28 @@ const TEMPLATES: [(&str, &str); 7] = [
     ("crossover.j2", include_str!("../../configs/prompts/crossover.j2")),
 ];
 
+/// Parts of a time budget in which a prompt states what is left: finer figures would differ between runs of one seed, whose
+/// prompts are otherwise the same and whose replies could be taken from the cache.
+const TIME_PARTS: f64 = 20.0;
+
 /// What is left of the budgets, as a prompt states it.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptBudget {
-    /// Steps left.
+    /// Steps left, this one included.
     pub steps_left: Option<i64>,
-    /// Seconds left.
-    pub seconds_left: Option<f64>,
+    /// Seconds left, to a twentieth of the limit.
+    pub seconds_left: Option<i64>,
+}
+
+impl PromptBudget {
+    /// Seconds left of a limit as a prompt states them: the nearest twentieth of the limit, at least one while there is any.
+    pub fn stated_seconds(limit: f64, left: f64) -> i64 {
+        if left <= 0.0 || limit <= 0.0 {
+            return 0;
+        }
+        let parts = (left / limit * TIME_PARTS).round().clamp(1.0, TIME_PARTS);
+        (limit * parts / TIME_PARTS).round() as i64
+    }
 }
 
 /// A prompt that could not be rendered.
@@ -120,4 +135,17 @@ pub fn operator_version(operator: Operator) -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_stated_in_twentieths_of_the_limit() {
+        let stated = |left| PromptBudget::stated_seconds(3600.0, left);
+        assert_eq!([stated(3600.0), stated(3599.7), stated(3520.0)], [3600, 3600, 3600]);
+        assert_eq!([stated(3420.0), stated(3380.0), stated(1810.4)], [3420, 3420, 1800]);
+        assert_eq!([stated(12.0), stated(0.0), stated(-3.0)], [180, 0, 0]);
+    }
 }

@@ -26,7 +26,7 @@ pub struct ExpandInput {
     pub parent2_id: Option<String>,
     /// Seed of the row's attempts.
     pub seed: Option<u64>,
-    /// Weight with which the query chose the row; recorded, decides nothing.
+    /// Weight with which the query chose the row; it decides nothing here.
     pub weight: Option<f64>,
 }
 

@@ -108,10 +108,15 @@ async fn plan(context: &SessionContext, sql: &str, access: Access) -> std::resul
     Ok(plan)
 }
 
-async fn run(context: &SessionContext, sql: &str) -> Vec<RecordBatch> {
-    let plan = plan(context, sql, Access::ReadWrite)
+/// The plan of a statement that is right.
+async fn planned(context: &SessionContext, sql: &str) -> LogicalPlan {
+    plan(context, sql, Access::ReadWrite)
         .await
-        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+        .unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+async fn run(context: &SessionContext, sql: &str) -> Vec<RecordBatch> {
+    let plan = planned(context, sql).await;
     context
         .execute_logical_plan(plan)
         .await
@@ -132,20 +137,8 @@ fn parents(request: &ExpandRequest) -> Vec<&str> {
 #[tokio::test]
 async fn both_forms_make_the_same_node() {
     let (context, _) = session();
-    let clause = plan(
-        &context,
-        "SELECT parent_id FROM t EXPAND WITH improve (samples => 4, max_wall => '10 min') USING MODEL m IN SANDBOX s ASYNC",
-        Access::ReadWrite,
-    )
-    .await
-    .unwrap();
-    let function = plan(
-        &context,
-        "SELECT * FROM expand((SELECT parent_id FROM t), 'improve', samples => 4, max_wall => 600, model => 'm', sandbox => 's', async => true)",
-        Access::ReadWrite,
-    )
-    .await
-    .unwrap();
+    let clause = planned(&context, "SELECT parent_id FROM t EXPAND WITH improve (samples => 4, max_wall => '10 min') USING MODEL m IN SANDBOX s ASYNC").await;
+    let function = planned(&context, "SELECT * FROM expand((SELECT parent_id FROM t), 'improve', samples => 4, max_wall => 600, model => 'm', sandbox => 's', async => true)").await;
     let function = function.inputs()[0].clone();
     assert_eq!(
         ExpandNode::from_plan(&clause).unwrap(),
@@ -217,13 +210,7 @@ async fn explain_runs_nothing() {
 #[tokio::test]
 async fn a_plan_acts_once() {
     let (context, recorder) = session();
-    let plan = plan(
-        &context,
-        "SELECT parent_id FROM t EXPAND WITH improve",
-        Access::ReadWrite,
-    )
-    .await
-    .unwrap();
+    let plan = planned(&context, "SELECT parent_id FROM t EXPAND WITH improve").await;
     let physical = context.state().create_physical_plan(&plan).await.unwrap();
     let task = context.task_ctx();
     datafusion::physical_plan::collect(Arc::clone(&physical), Arc::clone(&task))
@@ -242,13 +229,7 @@ async fn a_session_without_a_scheduler_says_so() {
         .with_query_planner(query_planner())
         .build();
     let bare = SessionContext::new_with_state(state);
-    let plan = plan(
-        &context,
-        "SELECT 'x' AS parent_id EXPAND WITH improve",
-        Access::ReadWrite,
-    )
-    .await
-    .unwrap();
+    let plan = planned(&context, "SELECT 'x' AS parent_id EXPAND WITH improve").await;
     let error = bare
         .execute_logical_plan(plan)
         .await
@@ -435,13 +416,7 @@ async fn the_guard_lets_through() {
 #[tokio::test]
 async fn definitions_may_not_act() {
     let (context, _) = session();
-    let plan = plan(
-        &context,
-        "SELECT parent_id FROM t EXPAND WITH improve",
-        Access::ReadWrite,
-    )
-    .await
-    .unwrap();
+    let plan = planned(&context, "SELECT parent_id FROM t EXPAND WITH improve").await;
     insta::assert_snapshot!(check_definition(&plan, "in a policy").unwrap_err(), @"EXPAND is refused in a policy: it would act every time somebody reads it; write the EXPAND as a statement");
 }
 

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ids;
-use crate::operators::Operator;
+use crate::operators::{Operator, PromptBudget};
 
 /// What an attempt is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +49,10 @@ pub struct Attempt {
     pub sandbox: String,
     /// Sampling and limits.
     pub settings: AttemptSettings,
+    /// What the prompt says of the budgets: fixed when the attempt is planned, so that it asks the same after a restart, and the
+    /// same as in a run of the same seed.
+    #[serde(default)]
+    pub prompt_budget: PromptBudget,
     /// When it was planned, microseconds UTC.
     pub queued_at: i64,
 }

@@ -107,6 +107,15 @@ impl Balance {
     }
 }
 
+/// Whether a scope has budgets, so that its run or statement exists.
+///
+/// # Errors
+/// When the control database fails.
+pub fn is_known(conn: &Connection, scope: &str) -> rusqlite::Result<bool> {
+    conn.prepare_cached("SELECT 1 FROM budgets WHERE scope = ?1")?
+        .exists([scope])
+}
+
 /// Reads a balance; a resource that was never mentioned is unlimited and unspent.
 ///
 /// # Errors

@@ -7,39 +7,34 @@ use std::time::Duration;
 
 use clade_catalog::Txn;
 use datafusion::common::ScalarValue;
+use datafusion::common::runtime::SpawnedTask;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::attempt::Attempt;
-use super::budget::{self, BudgetError, Resource};
+use super::budget::{self, Balance, BudgetError, Resource};
+use super::conducted::RunControl;
 use super::error::{Result, SchedulerError};
 use super::finish;
 use super::index::{IndexedNode, NodeOutcome, RunIndex};
 use super::lease::{self, RunLeaseError};
-use super::pipeline::{Ending, Pipeline};
+use super::pipeline::Pipeline;
 use super::queue;
-use super::record;
+use super::record::{self, Ending};
 use super::reserve;
 use super::run::{Progress, Run};
 use super::select::{self, Drawn};
 use super::services::Services;
+use super::settle;
+use super::wall_clock::{Scope, Signals, WallClock};
 use crate::error::ErrorClass;
+use crate::operators::PromptBudget;
 
 /// Failures of the machine or the provider in a row after which a run stops rather than spend its time failing.
 const FAILURES_IN_A_ROW: usize = 5;
-/// Seconds between two looks at requests and the wall budget.
-const TICK: Duration = Duration::from_secs(1);
-
-/// Requests to a run.
-#[derive(Debug, Clone, Default)]
-pub struct RunControl {
-    /// Draw no more attempts, end what is in flight.
-    pub drain: CancellationToken,
-    /// End what is in flight now; it goes back into the queue.
-    pub kill: CancellationToken,
-}
+/// Pause before an attempt that another process holds is tried again.
+const LEASE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a run stopped drawing attempts.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,8 +75,7 @@ pub struct Conductor {
     pipeline: Pipeline,
     index: Arc<Mutex<RunIndex>>,
     position: Position,
-    cancelled: CancellationToken,
-    lost: CancellationToken,
+    signals: Signals,
 }
 
 impl Conductor {
@@ -100,8 +94,7 @@ impl Conductor {
             pipeline,
             index,
             position,
-            cancelled: CancellationToken::new(),
-            lost: CancellationToken::new(),
+            signals: Signals::default(),
         })
     }
 
@@ -110,17 +103,37 @@ impl Conductor {
     /// # Errors
     /// When the store fails; a failed run is a row, not an error.
     pub async fn conduct(mut self) -> Result<Progress> {
-        let ticker = self.start_ticker();
-        let stop = match self.search().await {
+        let clock = WallClock::start(
+            Arc::clone(&self.services),
+            Scope {
+                id: self.run.run_id.clone(),
+                is_run: true,
+            },
+            self.signals.clone(),
+        );
+        let (signals, kill) = (self.signals.clone(), self.control.kill.clone());
+        let signals_kill = SpawnedTask::spawn(async move {
+            tokio::select! {
+                () = signals.cancelled.cancelled() => {}
+                () = signals.lost.cancelled() => {}
+            }
+            kill.cancel();
+        });
+        let mut flights = JoinSet::new();
+        let stop = match self.search(&mut flights).await {
             Ok(stop) => stop,
-            Err(error) => StopReason::Failed(error.to_string()),
+            Err(error) => {
+                self.break_off(flights).await;
+                StopReason::Failed(error.to_string())
+            }
         };
         info!(run = %self.run.run_id, ?stop, "no more attempts");
         let progress = match self.end(stop).await {
             Err(SchedulerError::RunLost(lost)) => self.left_to_another(&lost).await,
             progress => progress,
         };
-        ticker.cancel();
+        drop(signals_kill);
+        clock.stop().await;
         progress
     }
 
@@ -142,7 +155,20 @@ impl Conductor {
             .await?)
     }
 
-    async fn search(&mut self) -> Result<StopReason> {
+    /// Ends what is in flight after a fault, so that a later process finds all of it in the queue.
+    async fn break_off(&self, mut flights: JoinSet<Result<Ending>>) {
+        self.control.kill.cancel();
+        while let Some(ending) = flights.join_next().await {
+            if let Err(error) = ending.map_err(SchedulerError::from).flatten() {
+                warn!(run = %self.run.run_id, %error, "an attempt broke off");
+            }
+        }
+        if let Err(error) = settle::put_back_all(&self.services, &self.run.statement_id).await {
+            warn!(run = %self.run.run_id, %error, "attempts could not be put back; they are free when this process ends");
+        }
+    }
+
+    async fn search(&mut self, flights: &mut JoinSet<Result<Ending>>) -> Result<StopReason> {
         let statement = self.run.statement_id.clone();
         self.services.store.control(lease::free_attempts_of_the_dead).await?;
         let mut ready: VecDeque<Attempt> = self
@@ -151,7 +177,6 @@ impl Conductor {
             .control_read(move |conn| queue::pending(conn, &statement))
             .await?
             .into();
-        let mut flights: JoinSet<Result<Ending>> = JoinSet::new();
         let mut failures = 0;
         let mut stop: Option<StopReason> = None;
         loop {
@@ -183,13 +208,11 @@ impl Conductor {
             while stop.is_none() && flights.len() < self.run.options.workers {
                 let Some(attempt) = ready.pop_front() else { break };
                 match reserve::claim(&self.services, &attempt).await {
-                    Ok((tries, reserved)) => {
+                    Ok(claimed) => {
                         let (pipeline, kill) = (self.pipeline.clone(), self.control.kill.clone());
-                        flights.spawn(async move { pipeline.run(attempt, tries, reserved, &kill).await });
+                        flights.spawn(async move { pipeline.run(attempt, claimed, &kill).await });
                     }
                     Err(SchedulerError::Budget(exhausted)) if flights.is_empty() => {
-                        record::cancel_pending(&self.services, &self.run.statement_id).await?;
-                        ready.clear();
                         stop = Some(StopReason::Budget(exhausted.resource));
                     }
                     Err(SchedulerError::Budget(_)) => {
@@ -199,7 +222,7 @@ impl Conductor {
                     Err(SchedulerError::LeaseLost(_)) => {
                         // A process on another machine held it and may be dead: its lease lapses in a while.
                         ready.push_back(attempt);
-                        tokio::time::sleep(TICK).await;
+                        tokio::time::sleep(LEASE_PAUSE).await;
                         break;
                     }
                     Err(error) => return Err(error),
@@ -208,27 +231,32 @@ impl Conductor {
             let idle = flights.is_empty();
             match flights.join_next().await {
                 Some(ending) => {
-                    if let Some(reason) = note(&ending??, &mut failures) {
+                    let ending = ending??;
+                    if let Some(reason) = note(&ending, &mut failures) {
                         stop = stop.or(Some(reason));
                     }
+                    if ending.status == "planned" {
+                        ready.push_back(ending.attempt);
+                    }
                 }
-                None if idle && (stop.is_some() || ready.is_empty()) => {
-                    if let Some(stop) = stop {
+                None => {
+                    if let Some(stop) = stop.take_if(|_| idle) {
                         return Ok(stop);
                     }
                 }
-                None => {}
             }
         }
     }
 
     fn requested_stop(&self) -> Option<StopReason> {
-        if self.lost.is_cancelled() {
+        if self.signals.lost.is_cancelled() {
             Some(StopReason::TakenOver)
-        } else if self.cancelled.is_cancelled() {
+        } else if self.signals.cancelled.is_cancelled() {
             Some(StopReason::Cancelled)
         } else if self.control.drain.is_cancelled() || self.control.kill.is_cancelled() {
             Some(StopReason::Drained)
+        } else if self.signals.used_up.is_cancelled() {
+            Some(StopReason::Budget(Resource::WallSeconds.as_str()))
         } else {
             None
         }
@@ -242,7 +270,12 @@ impl Conductor {
         } else {
             1
         };
-        let slots = wanted.min(steps_left(&self.services, run).await?);
+        let (steps, seconds) = balances(&self.services, run).await?;
+        let steps_left = steps.left().min(1e15) as i64;
+        let seconds_left = seconds
+            .limit
+            .map(|limit| PromptBudget::stated_seconds(limit, limit - seconds.spent));
+        let slots = wanted.min(steps_left);
         if slots < 1 {
             let scope = run.run_id.clone();
             let limit = run.options.steps as f64;
@@ -262,7 +295,11 @@ impl Conductor {
                 break;
             };
             candidates.taken(&drawn);
-            attempts.push(self.attempt(step, snapshot.seq(), drawn));
+            let prompt_budget = PromptBudget {
+                steps_left: Some(steps_left - (step - self.position.next_step)),
+                seconds_left,
+            };
+            attempts.push(self.attempt(step, snapshot.seq(), drawn, prompt_budget));
         }
         if attempts.is_empty() {
             return Ok(attempts);
@@ -284,7 +321,7 @@ impl Conductor {
         Ok(attempts)
     }
 
-    fn attempt(&self, step: i64, snapshot_id: i64, drawn: Drawn) -> Attempt {
+    fn attempt(&self, step: i64, snapshot_id: i64, drawn: Drawn, prompt_budget: PromptBudget) -> Attempt {
         let run = &self.run;
         let ordinal = step - 1;
         Attempt {
@@ -308,6 +345,7 @@ impl Conductor {
             model: run.model.clone(),
             sandbox: run.sandbox.clone(),
             settings: run.options.attempt.clone(),
+            prompt_budget,
             queued_at: self.services.now(),
         }
     }
@@ -318,63 +356,16 @@ impl Conductor {
         parent.map_or(ordinal % self.run.options.islands, |place| place.island)
     }
 
-    /// Books wall time, and looks whether somebody cancelled the run or its wall budget is used up.
-    fn start_ticker(&self) -> CancellationToken {
-        let stop = CancellationToken::new();
-        let (services, run_id) = (Arc::clone(&self.services), self.run.run_id.clone());
-        let (control, cancelled, lost, ended) = (
-            self.control.clone(),
-            self.cancelled.clone(),
-            self.lost.clone(),
-            stop.clone(),
-        );
-        tokio::spawn(async move {
-            let mut last = services.now();
-            loop {
-                tokio::select! {
-                    () = tokio::time::sleep(TICK) => {}
-                    () = ended.cancelled() => {}
-                }
-                let now = services.now();
-                let seconds = (now - last).max(0) as f64 / 1e6;
-                last = now;
-                match tick(&services, &run_id, seconds).await {
-                    Ok(Tick::Lost) => {
-                        lost.cancel();
-                        control.kill.cancel();
-                        break;
-                    }
-                    Ok(Tick::Kept { cancel, wall_left }) => {
-                        if cancel {
-                            cancelled.cancel();
-                            control.kill.cancel();
-                        }
-                        if wall_left <= 0.0 {
-                            control.drain.cancel();
-                        }
-                    }
-                    Err(error) => warn!(run = %run_id, %error, "the run's wall time could not be booked"),
-                }
-                if ended.is_cancelled() {
-                    break;
-                }
-            }
-        });
-        stop
-    }
-
     /// Final selection, final run and grade where the search ended by itself; then the run's last row.
     async fn end(&mut self, stop: StopReason) -> Result<Progress> {
         let services = Arc::clone(&self.services);
         self.keep_lease().await?;
-        let wall_used_up = wall_left(&services, &self.run.run_id).await? <= 0.0;
-        let stop = if stop == StopReason::Drained && wall_used_up && !self.control.kill.is_cancelled() {
-            StopReason::Budget(Resource::WallSeconds.as_str())
-        } else {
-            stop
-        };
-        if stop == StopReason::Cancelled {
-            record::cancel_pending(&services, &self.run.statement_id).await?;
+        if matches!(
+            stop,
+            StopReason::Cancelled | StopReason::Budget(_) | StopReason::PolicyEmpty
+        ) {
+            // Nobody takes up what a run that has ended still had in the queue.
+            settle::cancel_pending(&services, &self.run.statement_id).await?;
         }
         let mut progress = finish::progress(&services, &self.run).await?;
         progress.stop_reason = Some(stop.as_text());
@@ -384,6 +375,10 @@ impl Conductor {
                 if self.run.options.grade {
                     match finish::final_run(&services, &self.run, &self.control.kill).await {
                         Ok(chosen) => progress.final_node_id = chosen,
+                        Err(_) if self.signals.cancelled.is_cancelled() => {
+                            progress.status = "cancelled";
+                            progress.stop_reason = Some(StopReason::Cancelled.as_text());
+                        }
                         Err(SchedulerError::Cancelled) => progress.status = "interrupted",
                         Err(error) => progress.error = Some(format!("final run: {error}")),
                     }
@@ -435,43 +430,6 @@ fn note(ending: &Ending, failures: &mut usize) -> Option<StopReason> {
         .then(|| StopReason::Failed(format!("{failures} attempts in a row failed; the last: {message}")))
 }
 
-enum Tick {
-    /// Another process conducts the run now.
-    Lost,
-    Kept {
-        cancel: bool,
-        wall_left: f64,
-    },
-}
-
-async fn tick(services: &Services, run_id: &str, seconds: f64) -> Result<Tick> {
-    let (run_id, owner) = (run_id.to_owned(), services.owner.clone());
-    Ok(services
-        .store
-        .control(move |tx| {
-            match lease::keep_run(tx, &run_id, &owner) {
-                Err(RunLeaseError::Lost(_)) => return Ok(Tick::Lost),
-                kept => kept?,
-            }
-            budget::spend(tx, &run_id, Resource::WallSeconds, seconds)?;
-            let cancel = tx
-                .prepare_cached("SELECT 1 FROM run_requests WHERE run_id = ?1 AND request = 'cancel'")?
-                .exists([&run_id])?;
-            let wall_left = budget::balance(tx, &run_id, Resource::WallSeconds)?.left();
-            Ok::<_, RunLeaseError>(Tick::Kept { cancel, wall_left })
-        })
-        .await?)
-}
-
-async fn wall_left(services: &Services, run_id: &str) -> Result<f64> {
-    let run_id = run_id.to_owned();
-    Ok(services
-        .store
-        .control_read(move |conn| budget::balance(conn, &run_id, Resource::WallSeconds))
-        .await?
-        .left())
-}
-
 /// Where a run stands. Only its conductor plans for it, so the position is read once and counted on.
 #[derive(Debug)]
 struct Position {
@@ -502,13 +460,18 @@ async fn position(services: &Services, run: &Run) -> Result<Position> {
     read().map_err(SchedulerError::query("the run's position"))
 }
 
-async fn steps_left(services: &Services, run: &Run) -> Result<i64> {
+/// Steps and active seconds of a run.
+async fn balances(services: &Services, run: &Run) -> Result<(Balance, Balance)> {
     let scope = run.run_id.clone();
-    let balance = services
+    Ok(services
         .store
-        .control_read(move |conn| budget::balance(conn, &scope, Resource::Steps))
-        .await?;
-    Ok(balance.left().min(1e15) as i64)
+        .control_read(move |conn| {
+            Ok::<_, rusqlite::Error>((
+                budget::balance(conn, &scope, Resource::Steps)?,
+                budget::balance(conn, &scope, Resource::ActiveSeconds)?,
+            ))
+        })
+        .await?)
 }
 
 /// Reads a run's nodes into an index.

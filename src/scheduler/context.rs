@@ -13,11 +13,12 @@ use super::services::Services;
 use crate::operators::{ContextNode, Operator, context_sql};
 use crate::session::ResultRow;
 
-/// The nodes that a context query names, in its order, with the commit that each came with.
+/// The nodes that a context query names, by their places, with the commit that each came with. An ORDER BY in the query itself
+/// would not hold: the optimizer drops the order of a subquery.
 const SHOWN: &str = "
 SELECT shown.role, n.node_id, n._seq AS seq
-FROM (SELECT role, node_id, row_number() OVER () AS place FROM (";
-const SHOWN_END: &str = ")) AS shown JOIN evo.nodes_versions n ON n.node_id = shown.node_id ORDER BY shown.place";
+FROM (";
+const SHOWN_END: &str = ") AS shown JOIN evo.nodes_versions n ON n.node_id = shown.node_id ORDER BY shown.place";
 
 /// Nodes whose facts are read at once.
 const FACTS_AT_ONCE: usize = 8;
@@ -37,7 +38,8 @@ struct Shown {
     seq: i64,
 }
 
-/// Nodes an operator is shown for an attempt, parents first.
+/// Nodes an operator is shown for an attempt, parents first: as they were when the attempt was planned, so that what others commit
+/// meanwhile does not change what it asks.
 ///
 /// # Errors
 /// When the query fails, or a parent is not in the store.
@@ -46,7 +48,7 @@ pub async fn nodes(services: &Services, attempt: &Attempt, operator: Operator) -
         return Ok(Vec::new());
     }
     let failed = || SchedulerError::query(format!("context of a {operator}"));
-    let snapshot = services.store.snapshot(None).await?;
+    let snapshot = services.store.snapshot(Some(attempt.snapshot_id)).await?;
     let shown = shown(services, attempt, operator, &snapshot).await.map_err(failed())?;
     let mut nodes = Vec::with_capacity(shown.len());
     for shown in shown.chunks(FACTS_AT_ONCE) {

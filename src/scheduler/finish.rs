@@ -8,17 +8,20 @@ use clade_catalog::{Rows, Txn, Value};
 use datafusion::common::ScalarValue;
 use rand::Rng;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use super::candidate::{ProgramRun, run_program};
 use super::error::{Result, SchedulerError};
 use super::ids;
 use super::record;
+use super::retry;
 use super::run::{BestNode, Progress, Run};
 use super::services::Services;
 use crate::bench::{Grade, GradeRow};
 use crate::sandbox::CandidateResult;
 
-/// How far a run is: committed steps and its best node, the earliest on ties.
+/// How far a run is: committed steps and its best node, the earliest on ties. Nodes that an EXPAND has added to the run are no
+/// steps of it, but they may be its best.
 ///
 /// # Errors
 /// When the query fails.
@@ -26,13 +29,16 @@ pub async fn progress(services: &Services, run: &Run) -> Result<Progress> {
     let rows = services
         .queries
         .rows(
-            "SELECT count(*) AS steps,
+            "SELECT count(*) FILTER (WHERE statement_id = $statement) AS steps,
                     first_value(node_id ORDER BY signed_score DESC NULLS LAST, step) AS node_id,
                     first_value(score ORDER BY signed_score DESC NULLS LAST, step) AS score,
                     first_value(step ORDER BY signed_score DESC NULLS LAST, step) AS step,
                     count(signed_score) AS scored
              FROM evo.nodes WHERE run_id = $run",
-            &[("run", ScalarValue::from(run.run_id.as_str()))],
+            &[
+                ("run", ScalarValue::from(run.run_id.as_str())),
+                ("statement", ScalarValue::from(run.statement_id.as_str())),
+            ],
             None,
             None,
         )
@@ -82,7 +88,20 @@ pub async fn final_run(services: &Arc<Services>, run: &Run, cancel: &Cancellatio
         // The score that counts comes from a cold start, which no earlier job has touched.
         warm: false,
     };
-    let result = run_program(services, program, cancel, Some(&mut submission)).await?;
+    let mut tries = 1;
+    let result = loop {
+        match run_program(services, program.clone(), cancel, Some(&mut submission)).await {
+            Err(error) if error.class().is_retryable() && tries < run.options.attempt.max_tries => {
+                let pause = retry::pause(error.class(), tries, None, seed);
+                warn!(run = %run.run_id, tries, %error, ?pause, "trying the final run again");
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => tries += 1,
+                    () = cancel.cancelled() => return Err(SchedulerError::Cancelled),
+                }
+            }
+            outcome => break outcome?,
+        }
+    };
     let submission_id = format!(
         "s{}",
         &ids::sha256_hex(format!("{}/{node_id}", run.run_id).as_bytes())[..20]

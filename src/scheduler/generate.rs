@@ -1,5 +1,4 @@
-//! The generation of an attempt: prompt, response cache, generator. A reply that was paid for is committed at once, so that a
-//! kill between the reply and the sandbox pays only once.
+//! The generation of an attempt: prompt, response cache, generator.
 
 use std::sync::Arc;
 
@@ -9,12 +8,12 @@ use tokio_util::sync::CancellationToken;
 use super::attempt::Attempt;
 use super::error::Result;
 use super::ids;
-use super::paid::{self, PaidReply};
-use super::record;
+use super::reply::{self, PaidReply};
+use super::reserve::Claimed;
 use super::services::Services;
 use crate::gym::Task;
 use crate::model::{GenerateRequest, Message, NodeContext, Sample, SamplingParams, TaskContext};
-use crate::operators::{ContextNode, Operator, PromptBudget, operator_version};
+use crate::operators::{ContextNode, Operator, operator_version};
 
 /// A reply with everything its row needs.
 #[derive(Debug, Clone)]
@@ -55,9 +54,7 @@ impl Generated {
             self.sample.latency.as_secs_f64()
         }
     }
-}
 
-impl Generated {
     /// What an earlier try paid for: its row and its spend are in the store.
     fn paid(reply: PaidReply, attempt: &Attempt, operator: Operator, shown: Vec<(String, String)>) -> Self {
         Self {
@@ -95,15 +92,13 @@ fn parameters_text(params: &SamplingParams) -> String {
 ///
 /// # Errors
 /// When the prompt does not render or the generator fails.
-#[expect(clippy::too_many_arguments, reason = "the inputs of one generation, each used once")]
 pub async fn generate(
     services: &Services,
     attempt: &Attempt,
-    tries: i64,
+    claimed: &Claimed,
     operator: Operator,
     task: &Arc<Task>,
     nodes: &[ContextNode],
-    budget: PromptBudget,
     cancel: &CancellationToken,
 ) -> Result<Generated> {
     let generator = services.models.get(&attempt.model)?;
@@ -112,14 +107,15 @@ pub async fn generate(
         .iter()
         .map(|node| (node.role.clone(), node.node_id.clone()))
         .collect();
-    if tries > 1
-        && !info.free
-        && let Some(paid) = paid::find(services, attempt).await?
+    if let Some(generation_id) = &claimed.paid_generation
+        && let Some(paid) = reply::find(services, generation_id).await?
     {
         return Ok(Generated::paid(paid, attempt, operator, shown));
     }
     let context = Arc::new(task_context(task, attempt));
-    let messages = services.prompts.render(operator, &context, nodes, budget)?;
+    let messages = services
+        .prompts
+        .render(operator, &context, nodes, attempt.prompt_budget)?;
     let params = sampling(attempt);
     let version = operator_version(operator);
     let prompt = prompt_text(&messages);
@@ -148,7 +144,7 @@ pub async fn generate(
     };
     let started_at = services.now();
     let cached = if attempt.settings.cache && !info.free {
-        record::cached_reply(services, &request_hash).await?
+        reply::cached(services, &request_hash).await?
     } else {
         None
     };
@@ -157,7 +153,7 @@ pub async fn generate(
         None => generator.generate(&request, cancel).await?,
     };
     let mut generated = Generated {
-        generation_id: ids::generation_id(&attempt.attempt_id, tries),
+        generation_id: ids::generation_id(&attempt.attempt_id, claimed.tries),
         operator_version: version,
         request_hash,
         parameters,
@@ -169,7 +165,7 @@ pub async fn generate(
         committed: false,
     };
     if !info.free && !generated.sample.cached {
-        record::paid_reply(services, attempt, &generated).await?;
+        reply::commit(services, attempt, &generated).await?;
         generated.committed = true;
     }
     Ok(generated)

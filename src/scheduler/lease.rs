@@ -2,6 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
+use super::error::Result as SchedulerResult;
+use super::services::Services;
+
 /// Seconds after which the lease of a silent process lapses.
 pub const LEASE_SECONDS: i64 = 30;
 /// Seconds between two heartbeats.
@@ -107,19 +110,28 @@ pub fn give_up_run(tx: &Transaction<'_>, run_id: &str, owner: &str) -> rusqlite:
     Ok(())
 }
 
-/// Runs that some process conducts now, with the process.
+/// Takes the lease of a run for this process.
 ///
 /// # Errors
-/// When the control database fails.
-pub fn conducted_runs(conn: &Connection, now: i64) -> rusqlite::Result<Vec<(String, String)>> {
-    let mut statement = conn.prepare_cached("SELECT run_id, owner FROM run_leases WHERE lease_until > ?1")?;
-    let rows = statement
-        .query_map(params![now], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(rows
-        .into_iter()
-        .filter(|(_, owner): &(String, String)| owner_may_live(owner))
-        .collect())
+/// When a live process has it, or the store fails.
+pub async fn hold_run(services: &Services, run_id: &str) -> SchedulerResult<()> {
+    let (run_id, owner, now) = (run_id.to_owned(), services.owner.clone(), services.now());
+    Ok(services
+        .store
+        .control(move |tx| take_run(tx, &run_id, &owner, now))
+        .await?)
+}
+
+/// Gives the lease of a run up that this process holds.
+///
+/// # Errors
+/// When the store fails.
+pub async fn release_run(services: &Services, run_id: &str) -> SchedulerResult<()> {
+    let (run_id, owner) = (run_id.to_owned(), services.owner.clone());
+    Ok(services
+        .store
+        .control(move |tx| give_up_run(tx, &run_id, &owner))
+        .await?)
 }
 
 /// A lease, as `sandbox.leases` shows it.

@@ -3,59 +3,25 @@
 
 use std::sync::Arc;
 
-use clade_catalog::Txn;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::attempt::Attempt;
-use super::budget::{self, Resource};
 use super::candidate::{ProgramResult, ProgramRun, run_program};
 use super::context::{self, Parents};
 use super::error::{Result, SchedulerError};
 use super::facts;
 use super::generate::{self, Generated};
 use super::ids;
-use super::index::{IndexedNode, NodeOutcome, RunIndex};
-use super::queue;
-use super::record::{self, Finished, NodeRecord};
-use super::reserve::{self, Reserved};
+use super::index::{IndexedNode, RunIndex};
+use super::record::{Ending, Finished, NodeRecord};
+use super::reserve::{self, Claimed};
 use super::retry;
 use super::services::Services;
+use super::settle;
 use crate::error::ErrorClass;
 use crate::gym::Task;
-use crate::operators::PromptBudget;
-
-/// How an attempt ended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ending {
-    /// The attempt.
-    pub attempt: Attempt,
-    /// Status of its row: done, failed, cancelled or abandoned; planned when it went back into the queue.
-    pub status: &'static str,
-    /// Node it became.
-    pub node_id: Option<String>,
-    /// Result state of the node.
-    pub state: Option<String>,
-    /// Validation score.
-    pub score: Option<f64>,
-    /// Gain over the best scored parent.
-    pub delta_vs_parent: Option<f64>,
-    /// Class of the failure.
-    pub error_class: Option<String>,
-    /// Message of the failure.
-    pub error: Option<String>,
-    /// Prompt tokens.
-    pub tokens_prompt: Option<i64>,
-    /// Completion tokens.
-    pub tokens_completion: Option<i64>,
-    /// Cost in US dollars.
-    pub cost_usd: Option<f64>,
-    /// When it was taken up.
-    pub started_at: Option<i64>,
-    /// When it ended.
-    pub finished_at: Option<i64>,
-}
 
 /// Runs attempts of one run or statement.
 #[derive(Debug, Clone)]
@@ -70,40 +36,45 @@ impl Pipeline {
         Self { services, index }
     }
 
-    /// Runs an attempt that this process has claimed as try number `tries`.
+    /// Runs an attempt that this process has claimed. It ends as planned when it went back into the queue.
     ///
     /// # Errors
     /// Only faults of the store and of the configuration; everything else is an ending.
-    pub async fn run(
-        &self,
-        attempt: Attempt,
-        mut tries: i64,
-        mut reserved: Reserved,
-        cancel: &CancellationToken,
-    ) -> Result<Ending> {
+    pub async fn run(&self, attempt: Attempt, mut claimed: Claimed, cancel: &CancellationToken) -> Result<Ending> {
         loop {
             let started_at = self.services.now();
-            let error = match self.once(&attempt, tries, reserved, started_at, cancel).await {
+            let error = match self.once(&attempt, &claimed, started_at, cancel).await {
                 Ok(ending) => return Ok(ending),
                 Err(error) => error,
             };
+            let tries = claimed.tries;
             if let SchedulerError::LeaseLost(_) = &error {
-                warn!(attempt = %attempt.attempt_id, tries, "the result came after the lease had lapsed");
-                return record::late(&self.services, attempt, tries, started_at, &error).await;
+                warn!(attempt = %attempt.attempt_id, "a result came after the lease had lapsed");
+                return settle::late(&self.services, attempt, tries, started_at, &error).await;
             }
             let class = error.class();
             match class {
-                ErrorClass::Cancelled => return record::put_back(&self.services, attempt, tries).await,
+                ErrorClass::Cancelled => return settle::put_back(&self.services, attempt, tries).await,
                 _ if class.is_retryable() && tries < attempt.settings.max_tries => {
                     let pause = retry::pause(class, tries, retry::asked_pause(&error), attempt.seed);
                     warn!(attempt = %attempt.attempt_id, tries, %class, %error, ?pause, "trying again");
                     tokio::select! {
                         () = tokio::time::sleep(pause) => {}
-                        () = cancel.cancelled() => return record::put_back(&self.services, attempt, tries).await,
+                        () = cancel.cancelled() => return settle::put_back(&self.services, attempt, tries).await,
                     }
-                    (tries, reserved) = reserve::claim(&self.services, &attempt).await?;
+                    claimed = match reserve::claim(&self.services, &attempt).await {
+                        Ok(claimed) => claimed,
+                        Err(lost @ SchedulerError::LeaseLost(_)) => {
+                            return settle::late(&self.services, attempt, tries, started_at, &lost).await;
+                        }
+                        // Others hold the rest of the budget; whoever conducts this attempt decides when it may go on.
+                        Err(SchedulerError::Budget(_)) => {
+                            return settle::put_back(&self.services, attempt, tries).await;
+                        }
+                        Err(error) => return Err(error),
+                    };
                 }
-                _ => return record::failed(&self.services, attempt, tries, started_at, &error).await,
+                _ => return settle::failed(&self.services, attempt, tries, started_at, &error).await,
             }
         }
     }
@@ -111,8 +82,7 @@ impl Pipeline {
     async fn once(
         &self,
         attempt: &Attempt,
-        tries: i64,
-        reserved: Reserved,
+        claimed: &Claimed,
         started_at: i64,
         cancel: &CancellationToken,
     ) -> Result<Ending> {
@@ -120,41 +90,22 @@ impl Pipeline {
         let operator = attempt.operator()?;
         let nodes = context::nodes(&self.services, attempt, operator).await?;
         let parents = Parents::of(attempt, &nodes)?;
-        let prompt_budget = self.prompt_budget(attempt).await?;
-        let generated = generate::generate(
-            &self.services,
-            attempt,
-            tries,
-            operator,
-            &task,
-            &nodes,
-            prompt_budget,
-            cancel,
-        )
-        .await?;
+        let generated = generate::generate(&self.services, attempt, claimed, operator, &task, &nodes, cancel).await?;
         let finished = self
-            .execute(attempt, tries, reserved, &task, &parents, generated, started_at, cancel)
+            .execute(attempt, claimed, &task, &parents, generated, started_at, cancel)
             .await?;
-        self.commit(attempt, tries, finished).await
-    }
-
-    async fn prompt_budget(&self, attempt: &Attempt) -> Result<PromptBudget> {
-        let scope = attempt.scope.clone();
-        let balances = self
-            .services
-            .store
-            .control_read(move |conn| {
-                Ok::<_, rusqlite::Error>((
-                    budget::balance(conn, &scope, Resource::Steps)?,
-                    budget::balance(conn, &scope, Resource::ActiveSeconds)?,
-                ))
-            })
-            .await?;
-        let (steps, seconds) = balances;
-        Ok(PromptBudget {
-            steps_left: steps.limit.map(|limit| (limit - steps.spent) as i64),
-            seconds_left: seconds.limit.map(|limit| limit - seconds.spent),
-        })
+        let ending = settle::done(&self.services, attempt, claimed.tries, &finished).await?;
+        self.index.lock().add(IndexedNode {
+            node_id: attempt.node_id(),
+            step: attempt.step,
+            generation: attempt.generation,
+            island: attempt.island,
+            code_hash: finished.node.program.code_hash,
+            method_family: finished.node.program.method_family,
+            signed_score: finished.node.signed_score,
+            outcome: finished.node.outcome,
+        });
+        Ok(ending)
     }
 
     /// Runs the program of a reply and gathers the facts of the node.
@@ -162,8 +113,7 @@ impl Pipeline {
     async fn execute(
         &self,
         attempt: &Attempt,
-        tries: i64,
-        reserved: Reserved,
+        claimed: &Claimed,
         task: &Arc<Task>,
         parents: &Parents,
         generated: Generated,
@@ -185,7 +135,7 @@ impl Pipeline {
                 (outcome, None, Some(node_id))
             }
             (Some(code), None) => {
-                let result = self.run_program(attempt, tries, reserved, task, code, cancel).await?;
+                let result = self.run_program(attempt, claimed, task, code, cancel).await?;
                 (facts::outcome(task, &result), Some(result), None)
             }
         };
@@ -215,59 +165,23 @@ impl Pipeline {
     async fn run_program(
         &self,
         attempt: &Attempt,
-        tries: i64,
-        reserved: Reserved,
+        claimed: &Claimed,
         task: &Arc<Task>,
         code: &str,
         cancel: &CancellationToken,
     ) -> Result<ProgramResult> {
         let run = ProgramRun {
-            job_id: ids::job_id(&attempt.attempt_id, "validation", tries),
+            job_id: ids::job_id(&attempt.attempt_id, "validation", claimed.tries),
             sandbox: &attempt.sandbox,
             code,
             split: task.validation.as_ref().unwrap_or(&task.final_),
             self_reported: task.validation.is_none(),
             seed: attempt.seed,
-            seconds: reserved.candidate_seconds,
-            evaluation_seconds: reserved.evaluation_seconds,
+            seconds: claimed.reserved.candidate_seconds,
+            evaluation_seconds: claimed.reserved.evaluation_seconds,
             warm: attempt.settings.warm,
         };
         // What a search collects is only scored, never kept; the final run keeps its submission.
         run_program(&self.services, run, cancel, None).await
-    }
-
-    /// Commits all rows of a finished attempt, its spend and its leave from the queue: all or nothing.
-    async fn commit(&self, attempt: &Attempt, tries: i64, finished: Finished) -> Result<Ending> {
-        let ending = finished.ending(attempt);
-        let mut txn = Txn::new();
-        record::rows(&self.services, &mut txn, attempt, tries, &finished).await?;
-        let spend = finished.spend();
-        let (id, owner, scope) = (
-            attempt.attempt_id.clone(),
-            self.services.owner.clone(),
-            attempt.scope.clone(),
-        );
-        txn.control(move |tx| {
-            queue::finish(tx, &id, &owner, tries)?;
-            budget::release(tx, &id)?;
-            for (resource, amount) in &spend {
-                budget::spend(tx, &scope, *resource, *amount)?;
-            }
-            Ok::<_, queue::QueueError>(())
-        });
-        self.services.store.commit(txn).await?;
-        self.index.lock().add(IndexedNode {
-            node_id: attempt.node_id(),
-            step: attempt.step,
-            generation: attempt.generation,
-            island: attempt.island,
-            code_hash: finished.node.program.code_hash.clone(),
-            method_family: finished.node.program.method_family.clone(),
-            signed_score: finished.node.signed_score,
-            outcome: NodeOutcome {
-                ..finished.node.outcome
-            },
-        });
-        Ok(ending)
     }
 }

@@ -52,8 +52,16 @@ pub fn enqueue(tx: &Transaction<'_>, attempt: &Attempt) -> Result<(), QueueError
     Ok(())
 }
 
-/// Takes an attempt up: it must be planned, or its lease must have lapsed, or it is this owner's already. Returns the number
-/// of this try, from 1.
+/// A try of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Try {
+    /// Its number, from 1.
+    pub number: i64,
+    /// The generation that an earlier try has paid for.
+    pub paid_generation: Option<String>,
+}
+
+/// Takes an attempt up: it must be planned, or its lease must have lapsed, or it is this owner's already.
 ///
 /// # Errors
 /// `LeaseLost` when somebody else holds it.
@@ -63,23 +71,45 @@ pub fn claim(
     owner: &str,
     now: i64,
     lease_until: i64,
-) -> Result<i64, QueueError> {
+) -> Result<Try, QueueError> {
     let changed = tx
         .prepare_cached(
             "UPDATE attempt_queue SET state = 'claimed', owner = ?2, lease_until = ?4, tries = tries + 1
              WHERE attempt_id = ?1 AND (state = 'planned' OR owner = ?2 OR lease_until <= ?3)",
         )?
         .execute(params![attempt_id, owner, now, lease_until])?;
-    if changed == 0 {
-        return Err(LeaseLost {
-            attempt_id: attempt_id.to_owned(),
-            owner: owner.to_owned(),
-        }
-        .into());
-    }
+    held(changed, attempt_id, owner)?;
     Ok(tx
-        .prepare_cached("SELECT tries FROM attempt_queue WHERE attempt_id = ?1")?
-        .query_row(params![attempt_id], |row| row.get(0))?)
+        .prepare_cached("SELECT tries, payload ->> '$.paid_generation' FROM attempt_queue WHERE attempt_id = ?1")?
+        .query_row(params![attempt_id], |row| {
+            Ok(Try {
+                number: row.get(0)?,
+                paid_generation: row.get(1)?,
+            })
+        })?)
+}
+
+/// The one row of an attempt was changed, or the lease is lost.
+fn held(changed: usize, attempt_id: &str, owner: &str) -> Result<(), LeaseLost> {
+    if changed > 0 {
+        return Ok(());
+    }
+    Err(LeaseLost {
+        attempt_id: attempt_id.to_owned(),
+        owner: owner.to_owned(),
+    })
+}
+
+/// Notes which generation an attempt has paid for, so that no later try pays again.
+///
+/// # Errors
+/// When the control database fails.
+pub fn note_paid(tx: &Transaction<'_>, attempt_id: &str, generation_id: &str) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "UPDATE attempt_queue SET payload = json_set(payload, '$.paid_generation', ?2) WHERE attempt_id = ?1",
+    )?
+    .execute(params![attempt_id, generation_id])?;
+    Ok(())
 }
 
 /// Prolongs all leases of an owner.
@@ -102,41 +132,34 @@ pub fn finish(tx: &Transaction<'_>, attempt_id: &str, owner: &str, tries: i64) -
     let changed = tx
         .prepare_cached("DELETE FROM attempt_queue WHERE attempt_id = ?1 AND owner = ?2 AND tries = ?3")?
         .execute(params![attempt_id, owner, tries])?;
-    if changed == 0 {
-        return Err(LeaseLost {
-            attempt_id: attempt_id.to_owned(),
-            owner: owner.to_owned(),
-        }
-        .into());
-    }
-    Ok(())
+    Ok(held(changed, attempt_id, owner)?)
 }
 
-/// Puts an attempt back, to be tried again not before a time.
+/// Puts an attempt back, to be taken up again.
 ///
 /// # Errors
 /// `LeaseLost` when this try no longer holds the lease.
-pub fn put_back(
-    tx: &Transaction<'_>,
-    attempt_id: &str,
-    owner: &str,
-    tries: i64,
-    not_before: i64,
-) -> Result<(), QueueError> {
+pub fn put_back(tx: &Transaction<'_>, attempt_id: &str, owner: &str, tries: i64) -> Result<(), QueueError> {
     let changed = tx
         .prepare_cached(
-            "UPDATE attempt_queue SET state = 'planned', owner = NULL, lease_until = NULL, not_before = ?4
+            "UPDATE attempt_queue SET state = 'planned', owner = NULL, lease_until = NULL
              WHERE attempt_id = ?1 AND owner = ?2 AND tries = ?3",
         )?
-        .execute(params![attempt_id, owner, tries, not_before])?;
-    if changed == 0 {
-        return Err(LeaseLost {
-            attempt_id: attempt_id.to_owned(),
-            owner: owner.to_owned(),
-        }
-        .into());
-    }
-    Ok(())
+        .execute(params![attempt_id, owner, tries])?;
+    Ok(held(changed, attempt_id, owner)?)
+}
+
+/// Puts all attempts of a statement back that an owner has claimed; gives their ids.
+///
+/// # Errors
+/// When the control database fails.
+pub fn put_back_all(tx: &Transaction<'_>, statement_id: &str, owner: &str) -> rusqlite::Result<Vec<String>> {
+    tx.prepare_cached(
+        "UPDATE attempt_queue SET state = 'planned', owner = NULL, lease_until = NULL
+         WHERE statement_id = ?1 AND owner = ?2 RETURNING attempt_id",
+    )?
+    .query_map(params![statement_id, owner], |row| row.get(0))?
+    .collect()
 }
 
 /// Attempts of a statement or run that are still in the queue, in plan order.
@@ -159,7 +182,7 @@ pub fn pending(conn: &Connection, statement_id: &str) -> Result<Vec<Attempt>, Qu
         .collect()
 }
 
-/// Removes all attempts of a statement that nobody has finished; returns their ids.
+/// Removes all attempts of a statement that nobody has finished; gives how many.
 ///
 /// # Errors
 /// When the control database fails.

@@ -25,6 +25,17 @@ pub struct Reserved {
     pub evaluation_seconds: f64,
 }
 
+/// An attempt that this process has taken up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    /// Number of this try, from 1.
+    pub tries: i64,
+    /// What it may use.
+    pub reserved: Reserved,
+    /// The generation that an earlier try has paid for.
+    pub paid_generation: Option<String>,
+}
+
 /// Worst case of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WorstCase {
@@ -103,20 +114,26 @@ pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase) -> Result
     })
 }
 
-/// Takes an attempt up: claims it and reserves what it may spend, in one commit.
+/// Takes an attempt up: claims it and reserves what it may spend, in one commit. One whose reply is paid for pays nothing more.
 ///
 /// # Errors
 /// When somebody else holds it or a budget is used up.
-pub async fn claim(services: &Services, attempt: &Attempt) -> Result<(i64, Reserved)> {
+pub async fn claim(services: &Services, attempt: &Attempt) -> Result<Claimed> {
     let model = services.models.get(&attempt.model)?.describe();
-    let worst = WorstCase::of(attempt, &model, services.evaluation_limits.wall.as_secs_f64());
+    let mut worst = WorstCase::of(attempt, &model, services.evaluation_limits.wall.as_secs_f64());
     let (attempt, owner, now) = (attempt.clone(), services.owner.clone(), services.now());
     Ok(services
         .store
         .control(move |tx| {
-            let tries = queue::claim(tx, &attempt.attempt_id, &owner, now, lease::lease_end(now)).map_err(boxed)?;
-            let reserved = rest(tx, &attempt, worst).map_err(boxed)?;
-            Ok::<_, clade_catalog::BoxError>((tries, reserved))
+            let claimed = queue::claim(tx, &attempt.attempt_id, &owner, now, lease::lease_end(now)).map_err(boxed)?;
+            if claimed.paid_generation.is_some() {
+                (worst.tokens, worst.cost_usd) = (0.0, 0.0);
+            }
+            Ok::<_, clade_catalog::BoxError>(Claimed {
+                tries: claimed.number,
+                reserved: rest(tx, &attempt, worst).map_err(boxed)?,
+                paid_generation: claimed.paid_generation,
+            })
         })
         .await?)
 }

@@ -100,13 +100,20 @@ impl Run {
         ]
     }
 
+    /// Effective options as rows keep them.
+    ///
+    /// # Errors
+    /// When they cannot be written as JSON.
+    pub fn options_text(&self) -> Result<String> {
+        serde_json::to_string(&self.options)
+            .map_err(|error| SchedulerError::Request(format!("the run's options cannot be stored: {error}")))
+    }
+
     /// The run's row.
     ///
     /// # Errors
     /// When a value does not fit its column.
     pub fn rows(&self, progress: &Progress) -> Result<Rows> {
-        let options = serde_json::to_string(&self.options)
-            .map_err(|error| SchedulerError::Request(format!("the run's options cannot be stored: {error}")))?;
         let timestamp = |time: Option<i64>| time.map_or(Value::Null, Value::Timestamp);
         let mut rows = Rows::new("evo.runs")?;
         rows.push([
@@ -126,7 +133,7 @@ impl Run {
             ),
             ("steps_limit", self.options.steps.into()),
             ("steps_done", progress.steps_done.into()),
-            ("options", options.into()),
+            ("options", self.options_text()?.into()),
             (
                 "best_node_id",
                 progress.best.as_ref().map(|best| best.node_id.clone()).into(),

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use clade_catalog::Txn;
+use clade_catalog::{BoxError, Txn};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use super::budget;
-use super::conducting::{Conducting, Entry};
+use super::conducted::{Conducted, Place, RunControl};
 use super::conductor::Conductor;
 use super::error::{Result, SchedulerError};
 use super::finish;
@@ -15,6 +15,7 @@ use super::heartbeat::Heartbeat;
 use super::lease::{self, RunLeaseError};
 use super::run::{Progress, Run};
 use super::services::Services;
+use super::settle;
 use super::statement::StatementRecord;
 
 /// A run that this process conducts.
@@ -39,7 +40,7 @@ impl RunHandle {
 #[derive(Debug)]
 pub struct Scheduler {
     pub(super) services: Arc<Services>,
-    pub(super) conducting: Conducting,
+    pub(super) conducted: Conducted,
     heartbeat: Mutex<Option<Heartbeat>>,
 }
 
@@ -48,7 +49,7 @@ impl Scheduler {
     pub fn new(services: Arc<Services>) -> Self {
         Self {
             services,
-            conducting: Conducting::default(),
+            conducted: Conducted::default(),
             heartbeat: Mutex::default(),
         }
     }
@@ -78,13 +79,7 @@ impl Scheduler {
         {
             return Err(SchedulerError::UnknownCost { model: run.model });
         }
-        if StatementRecord::find(services, &run.statement_id).await?.is_some() {
-            return Err(SchedulerError::Request(format!(
-                "there is a run '{}' already: RESUME RUN '{}' goes on with it",
-                run.run_id, run.run_id
-            )));
-        }
-        let entry = self.conducting.begin(&run.run_id)?;
+        let (place, control) = self.enter(&run.run_id)?;
         run.started_at = Some(services.now());
         let statement = StatementRecord {
             statement_id: run.statement_id.clone(),
@@ -95,7 +90,7 @@ impl Scheduler {
             operator: None,
             model: run.model.clone(),
             sandbox: run.sandbox.clone(),
-            options: serde_json::to_string(&run.options).unwrap_or_default(),
+            options: run.options_text()?,
             attempts: 0,
             status: "running".to_owned(),
             error: None,
@@ -107,13 +102,18 @@ impl Scheduler {
         txn.append("evo.statements", statement.rows()?);
         let (run_id, owner, limits, now) = (run.run_id.clone(), services.owner.clone(), run.limits(), services.now());
         txn.control(move |tx| {
+            if budget::is_known(tx, &run_id)? {
+                return Err(Box::new(SchedulerError::Request(format!(
+                    "there is a run '{run_id}' already: RESUME RUN '{run_id}' goes on with it"
+                ))) as BoxError);
+            }
             for (resource, limit) in limits {
                 budget::set_limit(tx, &run_id, resource, limit)?;
             }
-            lease::take_run(tx, &run_id, &owner, now)
+            Ok(lease::take_run(tx, &run_id, &owner, now)?)
         });
         services.store.commit(txn).await?;
-        self.conduct(run, entry).await
+        self.conduct(run, place, control).await
     }
 
     /// Goes on with a run that was interrupted: by a kill, a drain or a failure.
@@ -121,6 +121,7 @@ impl Scheduler {
     /// # Errors
     /// When there is no such run, it has ended, or a live process conducts it.
     pub async fn resume(&self, run_id: &str) -> Result<RunHandle> {
+        let (place, control) = self.enter(run_id)?;
         let run = Run::load(&self.services, run_id).await?;
         if matches!(run.status.as_str(), "finished" | "cancelled") {
             return Err(SchedulerError::Request(format!(
@@ -131,7 +132,6 @@ impl Scheduler {
         self.services.task(&run.task_id).await?;
         self.services.models.get(&run.model)?;
         self.services.sandbox(&run.sandbox)?;
-        let entry = self.conducting.begin(run_id)?;
         let steps_done = finish::progress(&self.services, &run).await?.steps_done;
         let mut txn = Txn::new();
         txn.append("evo.runs", run.rows(&Progress::running(steps_done))?);
@@ -144,16 +144,28 @@ impl Scheduler {
             Ok::<_, RunLeaseError>(())
         });
         self.services.store.commit(txn).await?;
-        self.conduct(run, entry).await
+        self.conduct(run, place, control).await
     }
 
-    async fn conduct(&self, run: Run, entry: Entry) -> Result<RunHandle> {
+    fn enter(&self, id: &str) -> Result<(Place, RunControl)> {
+        let control = RunControl::default();
+        Ok((self.conducted.enter(id, &control)?, control))
+    }
+
+    /// Conducts a run whose row and lease are in the store, in the background.
+    async fn conduct(&self, run: Run, place: Place, control: RunControl) -> Result<RunHandle> {
         self.ensure_heartbeat();
         let run_id = run.run_id.clone();
-        let conductor = Conductor::prepare(Arc::clone(&self.services), run, entry.control.clone()).await?;
+        let conductor = match Conductor::prepare(Arc::clone(&self.services), run, control).await {
+            Ok(conductor) => conductor,
+            Err(error) => {
+                lease::release_run(&self.services, &run_id).await?;
+                return Err(error);
+            }
+        };
         let task = tokio::spawn(async move {
             let progress = conductor.conduct().await;
-            drop(entry);
+            drop(place);
             progress
         });
         Ok(RunHandle { run_id, task })
@@ -172,58 +184,69 @@ impl Scheduler {
                 run.status
             )));
         }
-        let now = services.now();
-        let conducted = services
-            .store
-            .control_read(move |conn| lease::conducted_runs(conn, now))
-            .await?;
-        if conducted.iter().any(|(id, _)| id == run_id) {
-            let id = run_id.to_owned();
-            services
-                .store
-                .control(move |tx| {
-                    tx.execute(
-                        "INSERT OR REPLACE INTO run_requests (run_id, request) VALUES (?1, 'cancel')",
-                        [id],
-                    )
-                    .map(|_| ())
-                })
-                .await?;
-            return Ok(());
+        let Ok(_place) = self.conducted.enter(run_id, &RunControl::default()) else {
+            return self.request_cancel(run_id).await;
+        };
+        match lease::hold_run(services, run_id).await {
+            Ok(()) => {}
+            Err(SchedulerError::RunTaken(_)) => return self.request_cancel(run_id).await,
+            Err(error) => return Err(error),
         }
-        super::record::cancel_pending(services, &run.statement_id).await?;
-        let mut progress = finish::progress(services, &run).await?;
-        progress.status = "cancelled";
-        progress.stop_reason = Some("cancelled".to_owned());
-        progress.finished_at = Some(services.now());
-        let mut txn = Txn::new();
-        txn.append("evo.runs", run.rows(&progress)?);
-        txn.append(
-            "evo.statements",
-            super::statement::ended(services, &run.statement_id, &progress).await?,
-        );
-        services.store.commit(txn).await?;
-        Ok(())
+        let cancelled = cancel_idle(services, &run).await;
+        lease::release_run(services, run_id).await?;
+        cancelled
+    }
+
+    /// Asks the process that conducts a run to cancel it.
+    async fn request_cancel(&self, run_id: &str) -> Result<()> {
+        let id = run_id.to_owned();
+        Ok(self
+            .services
+            .store
+            .control(move |tx| {
+                tx.execute(
+                    "INSERT OR REPLACE INTO run_requests (run_id, request) VALUES (?1, 'cancel')",
+                    [id],
+                )
+                .map(|_| ())
+            })
+            .await?)
     }
 
     /// Asks everything that this process conducts to draw no more attempts.
     pub fn drain(&self) {
-        self.conducting
-            .controls()
-            .iter()
-            .for_each(|control| control.drain.cancel());
+        self.conducted.drain();
     }
 
     /// Ends everything in flight now; it goes back into the queue.
     pub fn kill(&self) {
-        self.conducting
-            .controls()
-            .iter()
-            .for_each(|control| control.kill.cancel());
+        self.conducted.kill();
     }
 
     /// Whether this process conducts anything.
     pub fn is_busy(&self) -> bool {
-        self.conducting.is_busy()
+        !self.conducted.is_empty()
     }
+
+    /// Waits until this process conducts nothing.
+    pub async fn idle(&self) {
+        self.conducted.idle().await;
+    }
+}
+
+/// Cancels a run that nobody conducts; its lease is held.
+async fn cancel_idle(services: &Services, run: &Run) -> Result<()> {
+    settle::cancel_pending(services, &run.statement_id).await?;
+    let mut progress = finish::progress(services, run).await?;
+    progress.status = "cancelled";
+    progress.stop_reason = Some("cancelled".to_owned());
+    progress.finished_at = Some(services.now());
+    let mut txn = Txn::new();
+    txn.append("evo.runs", run.rows(&progress)?);
+    txn.append(
+        "evo.statements",
+        super::statement::ended(services, &run.statement_id, &progress).await?,
+    );
+    services.store.commit(txn).await?;
+    Ok(())
 }

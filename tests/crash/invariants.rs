@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 use clade::engine::{Engine, Session};
 
-use super::metered::TOKENS;
 use crate::engine::fixture::{number, rows, session, table};
+use crate::engine::metered::TOKENS;
 
 /// Queries that find what must not exist. Each sees one snapshot, so they hold while others write.
 const ALWAYS_EMPTY: [(&str, &str); 11] = [

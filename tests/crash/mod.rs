@@ -3,7 +3,6 @@
 mod invariants;
 mod kills;
 pub mod leftovers;
-mod metered;
 mod native;
 pub mod process;
 mod together;

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use clade::engine::{Engine, OpenMode};
 use clade_catalog::FlushScope;
+use tokio_util::sync::CancellationToken;
 
-use super::metered::Metered;
 use crate::engine::fixture::{instant, number, open_store, rows, session};
 use crate::engine::instant::{Instant, Scripted};
+use crate::engine::metered::Metered;
 
 const READY: &str = "ready";
 
@@ -103,8 +104,8 @@ pub async fn orders(mode: OpenMode) -> Option<Orders> {
 }
 
 /// Flushes, compacts and checkpoints all the time, so that a kill often meets it.
-async fn move_rows(engine: Arc<Engine>) {
-    loop {
+async fn move_rows(engine: Arc<Engine>, stop: CancellationToken) {
+    while !stop.is_cancelled() {
         engine.store().flush(FlushScope::All).await.unwrap();
         engine.store().optimize(Some("evo.nodes")).await.unwrap();
         engine.store().checkpoint().await.unwrap();
@@ -119,15 +120,16 @@ async fn searching_process() {
         return;
     };
     let session = session(&engine);
-    let mover = tokio::spawn(move_rows(Arc::clone(&engine)));
+    let stop = CancellationToken::new();
+    let mover = tokio::spawn(move_rows(Arc::clone(&engine), stop.clone()));
     let known = format!("SELECT count(*) FROM evo.runs WHERE run_id = '{run_id}'");
     let sql = match number(&session, &known).await {
         0 => sql,
         _ => format!("RESUME RUN '{run_id}'"),
     };
     rows(&session, &sql).await.unwrap();
-    mover.abort();
     // Its end is waited for, so that it does not see the runtime go away.
-    let _ = mover.await;
+    stop.cancel();
+    mover.await.unwrap();
     engine.close().await;
 }

@@ -74,6 +74,8 @@ impl Generator for Scripted {
 #[derive(Debug, Default)]
 pub struct Instant {
     pub runs: AtomicUsize,
+    /// Jobs that the back end loses before one comes through.
+    pub faults_before_success: usize,
     /// Longer jobs for earlier seeds, so that jobs end in another order than they began.
     pub shuffle: bool,
 }
@@ -101,6 +103,9 @@ impl Executor for Instant {
 
     async fn run(&self, job: JobSpec, cancel: &CancellationToken) -> Result<JobOutcome, SandboxError> {
         let run = self.runs.fetch_add(1, Ordering::SeqCst);
+        if run < self.faults_before_success {
+            return Err(SandboxError::Helper("lost".into()));
+        }
         if self.shuffle {
             let pause = Duration::from_millis(if run.is_multiple_of(3) { 8 } else { 1 });
             tokio::select! {

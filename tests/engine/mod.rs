@@ -2,6 +2,9 @@
 
 pub mod fixture;
 pub mod instant;
+mod meeting;
+pub mod metered;
+mod money;
 mod reference;
 mod search;
 mod slt;

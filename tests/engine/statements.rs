@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use clade::engine::{OpenMode, SessionOptions};
 
-use super::fixture::{Fixture, number, rows, run_session, session, table};
+use super::fixture::{Fixture, number, rows, session, table};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn expand_turns_rows_into_nodes_and_runs_once_under_its_id() {
@@ -112,6 +112,10 @@ async fn bad_input_rows_are_refused_before_anything_is_written() {
             "there is another statement 's' already",
         ),
         (
+            "SELECT 'toy' AS task_id FROM range(0, 1000) EXPAND WITH draft (samples => 10000)".to_owned(),
+            "asks for 10000000 attempts, but a statement may plan 1000000 at most",
+        ),
+        (
             "EVOLVE TASK 'toy' WITH POLICY nope".to_owned(),
             "there is no policy 'nope'",
         ),
@@ -214,23 +218,6 @@ async fn a_policy_without_rows_calls_no_model() {
         .await,
         1
     );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn expand_on_a_policy_joins_its_run() {
-    let fixture = Fixture::new();
-    let engine = fixture.create().await;
-    rows(
-        &session(&engine),
-        "EVOLVE TASK 'toy' WITH (steps => 10, workers => 1, seed => 1, id => 'r')",
-    )
-    .await
-    .unwrap();
-    let session = run_session(&engine, "r");
-    let sql = "SELECT parent_id FROM policies.openmle_evo WHERE operator = 'improve' ORDER BY weight DESC LIMIT 2 EXPAND WITH improve";
-    rows(&session, sql).await.unwrap();
-    assert_eq!(number(&session, "SELECT count(*) FROM run.nodes").await, 12);
-    assert_eq!(number(&session, "SELECT max(step) FROM run.nodes").await, 12);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

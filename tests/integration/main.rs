@@ -1,6 +1,9 @@
 //! One binary for all integration tests: one module an area.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../shared/mod.rs"]
+mod shared;
+
 #[path = "../gym/mod.rs"]
 mod gym;
 #[path = "../sandbox/mod.rs"]

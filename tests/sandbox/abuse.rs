@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clade::sandbox::{Cause, Executor, JobEnd, JobOutcome, Limits, NativeExecutor, ResultState};
 
-use super::support::{Bench, program, small_limits, token};
+use super::support::{Bench, expect_success, program, small_limits, token};
 
 /// Both ways in which limits can be enforced.
 fn natives(bench: &Bench) -> Vec<NativeExecutor> {
@@ -47,12 +47,7 @@ async fn check_attacks(bench: &Bench, name: &str, env: &[(&str, &str)], work_wit
     for native in natives(bench) {
         let outcome = run(&native, bench, name, env, small_limits()).await;
         let text = outcome.stdout.text();
-        assert_eq!(
-            outcome.end,
-            JobEnd::Exited { code: 0 },
-            "{name}: {text}{}",
-            outcome.stderr.text()
-        );
+        expect_success(name, &outcome);
         assert!(
             !text.contains("BREACH") && !text.contains("SLOW") && !text.contains("refused"),
             "{name}:\n{text}"
@@ -319,6 +314,21 @@ struct Row {
     within: u64,
 }
 
+fn quarter_gib(limits: Limits) -> Limits {
+    Limits {
+        memory_bytes: 256 << 20,
+        ..limits
+    }
+}
+
+fn stopped_or_over_memory(outcome: &JobOutcome) -> bool {
+    outcome.stdout.text().contains("stopped after") || outcome.end == JobEnd::MemoryLimit
+}
+
+fn file_too_large(outcome: &JobOutcome) -> bool {
+    outcome.end == JobEnd::Exited { code: 1 } && outcome.stderr.text().contains("File too large")
+}
+
 const LIMITS: &[Row] = &[
     Row {
         program: "fork_bomb.py",
@@ -333,10 +343,7 @@ const LIMITS: &[Row] = &[
     Row {
         program: "memory_one.py",
         env: &[],
-        limits: |l| Limits {
-            memory_bytes: 256 << 20,
-            ..l
-        },
+        limits: quarter_gib,
         end: |o| {
             (o.end == JobEnd::Exited { code: 1 } && o.stderr.text().contains("MemoryError"))
                 || (o.end == JobEnd::MemoryLimit && o.oom)
@@ -356,30 +363,21 @@ const LIMITS: &[Row] = &[
     Row {
         program: "memory_files.py",
         env: &[("KIND", "tmp")],
-        limits: |l| Limits {
-            memory_bytes: 256 << 20,
-            ..l
-        },
-        end: |o| o.stdout.text().contains("stopped after") || o.end == JobEnd::MemoryLimit,
+        limits: quarter_gib,
+        end: stopped_or_over_memory,
         within: 15,
     },
     Row {
         program: "memory_files.py",
         env: &[("KIND", "dev/shm")],
-        limits: |l| Limits {
-            memory_bytes: 256 << 20,
-            ..l
-        },
-        end: |o| o.stdout.text().contains("stopped after") || o.end == JobEnd::MemoryLimit,
+        limits: quarter_gib,
+        end: stopped_or_over_memory,
         within: 15,
     },
     Row {
         program: "memory_files.py",
         env: &[("KIND", "memfd")],
-        limits: |l| Limits {
-            memory_bytes: 256 << 20,
-            ..l
-        },
+        limits: quarter_gib,
         end: |o| o.end == JobEnd::MemoryLimit && o.oom,
         within: 15,
     },
@@ -397,14 +395,14 @@ const LIMITS: &[Row] = &[
         program: "disk.py",
         env: &[("KIND", "one_file")],
         limits: |l| l,
-        end: |o| o.end == JobEnd::Exited { code: 1 } && o.stderr.text().contains("File too large"),
+        end: file_too_large,
         within: 15,
     },
     Row {
         program: "disk.py",
         env: &[("KIND", "sparse")],
         limits: |l| l,
-        end: |o| o.end == JobEnd::Exited { code: 1 } && o.stderr.text().contains("File too large"),
+        end: file_too_large,
         within: 15,
     },
     Row {

@@ -7,7 +7,7 @@ use clade::sandbox::{
     CandidateJob, CandidateResult, Evaluation, EvaluationSpec, Evaluator, Limits, NativeExecutor, ResultState, Scoring,
 };
 
-use super::support::{Bench, program, shared, small_limits, token};
+use super::support::{Bench, program, small_limits, token};
 
 const METRIC: &str = r#"
 import pandas as pd
@@ -332,7 +332,8 @@ struct Expected {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_are_found_as_recorded() {
-    let text = std::fs::read_to_string(shared().join("vectors/gym_metric_loading.json")).unwrap();
+    let Some(shared) = crate::shared::folder() else { return };
+    let text = std::fs::read_to_string(shared.join("vectors/gym_metric_loading.json")).unwrap();
     let vectors: Vectors = serde_json::from_str(&text).unwrap();
     let bench = Bench::new();
     let native = NativeExecutor::new(bench.options().with_warm_pool()).unwrap();

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use clade::sandbox::{Executor, JobEnd, NativeExecutor, SandboxError};
 
-use super::support::{Bench, program, small_limits, token};
+use super::support::{Bench, expect_success, program, small_limits, token};
 
 const MEETING: &str = r#"
 import glob, os, sys, time
@@ -94,12 +94,7 @@ async fn inner_ordinary_user() {
             let outcome = native.run(job, &token()).await.unwrap();
             assert_eq!(outcome.warm, warm);
             let text = outcome.stdout.text();
-            assert_eq!(
-                outcome.end,
-                JobEnd::Exited { code: 0 },
-                "{name}: {text}{}",
-                outcome.stderr.text()
-            );
+            expect_success(name, &outcome);
             assert!(!text.contains("BREACH") && text.contains("held"), "{name}:\n{text}");
         }
         let mut job = bench.job(MEETING, small_limits());

@@ -1,12 +1,13 @@
 //! Ways not to end, and ends of the processes around a job.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clade::sandbox::{Cause, Executor, JobEnd, JobOutcome, Limits, NativeExecutor, ResultState, SandboxError};
 use tokio_util::sync::CancellationToken;
 
-use super::support::{Bench, processes_with, program, small_limits, token};
+use super::support::{Bench, groups_named, processes_with, program, small_limits, token};
 
 async fn live<T: Executor>(backend: &T, bench: &Bench, kind: &str, wall: u64, warm: bool) -> JobOutcome {
     let mut job = bench.job(
@@ -181,6 +182,55 @@ fn kill(pid: i32) {
     signal(pid, rustix::process::Signal::KILL);
 }
 
+/// The process of a running job that carries a mark, once there is one.
+fn marked_process(mark: &str) -> String {
+    let begin = Instant::now();
+    loop {
+        if let Some(python) = processes_with(mark).into_iter().next() {
+            return python;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(10), "the job did not start");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn parent(pid: &str) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    fields.split_whitespace().nth(1).unwrap().to_owned()
+}
+
+/// The supervisor of a job's process.
+fn supervisor(python: &str) -> String {
+    // python -> init -> supervisor
+    let supervisor = parent(&parent(python));
+    // The marked process may be the daemon that init has adopted.
+    if supervisor == "0" || supervisor == "1" {
+        return parent(python);
+    }
+    supervisor
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_launcher_leaves_goes_with_the_back_end() {
+    let bench = Bench::new();
+    let native = bench.native();
+    let limits = Limits {
+        wall: Duration::from_secs(4),
+        ..small_limits()
+    };
+    let job = bench.job("import time; time.sleep(60)", limits);
+    let mark = bench.mark();
+    let killer = tokio::task::spawn_blocking(move || {
+        let launcher = parent(&supervisor(&marked_process(&mark)));
+        kill(launcher.parse().unwrap());
+    });
+    // Whatever becomes of the job: it ends, and nobody but the back end can clean up.
+    native.run(job, &token()).await.unwrap();
+    killer.await.unwrap();
+    bench.finish(native);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_supervisor_takes_its_job_along_and_the_next_job_runs() {
     let bench = Bench::new();
@@ -189,31 +239,7 @@ async fn a_killed_supervisor_takes_its_job_along_and_the_next_job_runs() {
     job.env.insert("KIND".to_owned(), "forever".to_owned());
     let mark = bench.mark();
     let killer = tokio::task::spawn_blocking(move || {
-        let begin = Instant::now();
-        loop {
-            if let Some(python) = processes_with(&mark).first() {
-                // python -> init -> supervisor
-                let parent = |pid: &str| -> String {
-                    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-                    stat.rsplit_once(')')
-                        .unwrap()
-                        .1
-                        .split_whitespace()
-                        .nth(1)
-                        .unwrap()
-                        .to_owned()
-                };
-                let mut supervisor = parent(&parent(python));
-                // The marked process may be the daemon that init has adopted.
-                if supervisor == "0" || supervisor == "1" {
-                    supervisor = parent(python);
-                }
-                kill(supervisor.parse().unwrap());
-                return;
-            }
-            assert!(begin.elapsed() < Duration::from_secs(10), "the job did not start");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        kill(supervisor(&marked_process(&mark)).parse().unwrap());
     });
     let outcome = native.run(job, &token()).await.unwrap();
     killer.await.unwrap();
@@ -327,7 +353,10 @@ async fn what_a_killed_server_and_its_helpers_leave_is_swept() {
     let mut options = bench.options();
     options.scratch_root = root.path().to_owned();
     let native = NativeExecutor::new(options).unwrap();
+    let group = format!("clade-{}-", server.id());
     assert_eq!(native.sweep().await.unwrap(), 1);
+    let groups = groups_named(Path::new("/sys/fs/cgroup"), 4, &|name| name.starts_with(&group));
+    assert!(groups.is_empty(), "control groups are left: {groups:?}");
     assert_eq!(native.sweep().await.unwrap(), 0);
     let outcome = native
         .run(bench.job("print(1)", small_limits()), &token())

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clade::sandbox::{CandidateResult, Evaluator, Executor, Grade};
 use serde::Deserialize;
 
-use super::support::{Bench, candidate, run, shared};
+use super::support::{Bench, candidate, run};
+use crate::shared;
 
 #[derive(Deserialize)]
 struct Expected {
@@ -36,7 +37,7 @@ fn source(path: &Path) -> String {
 }
 
 pub async fn check_all<T: Executor + Evaluator>(backend: &T, bench: &Bench, warm: bool) {
-    let shared = shared();
+    let Some(shared) = shared::folder() else { return };
     let mut folders: Vec<_> = std::fs::read_dir(shared.join("programs"))
         .unwrap()
         .flatten()

@@ -103,8 +103,8 @@ async fn starts() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "prints figures"]
 async fn evaluations() {
-    let bench = Bench::new();
-    let task = super::support::shared().join("tasks/abalone-age");
+    let Some(shared) = crate::shared::folder() else { return };
+    let (bench, task) = (Bench::new(), shared.join("tasks/abalone-age"));
     let rows = std::fs::read_to_string(task.join("data/private/test_answer.csv")).unwrap();
     let thousand: String = rows.lines().take(1001).map(|line| format!("{line}\n")).collect();
     let submission = bench.out.join("submission.csv");

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clade::sandbox::{
-    CandidateJob, CandidateResult, Evaluator, Executor, JobSpec, Limits, NativeExecutor, NativeOptions,
-    ProcessExecutor, ProcessOptions, Scoring, run_candidate,
+    CandidateJob, CandidateResult, Evaluator, Executor, JobEnd, JobOutcome, JobSpec, Limits, NativeExecutor,
+    NativeOptions, ProcessExecutor, ProcessOptions, Scoring, run_candidate,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -16,20 +16,6 @@ pub fn python() -> PathBuf {
     let python = std::env::var_os("CLADE_PYTHON")
         .expect("set CLADE_PYTHON to a Python interpreter with numpy, pandas and scikit-learn");
     PathBuf::from(python)
-}
-
-/// The folder with shared tasks, programs and vectors.
-pub fn shared() -> PathBuf {
-    let path = std::env::var_os("CLADE_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared"),
-        PathBuf::from,
-    );
-    assert!(
-        path.is_dir(),
-        "the folder {} is missing: set CLADE_SHARED to the shared test data",
-        path.display()
-    );
-    path
 }
 
 /// The helper: the binary of this package.
@@ -103,25 +89,11 @@ impl Bench {
         let left = files_below(&self.scratch_root());
         assert!(left.is_empty(), "left in the scratch root: {left:?}");
         for instance in instances {
-            // The launcher tidies up behind the last result; on a busy machine that takes a moment.
-            let deadline = Instant::now() + Duration::from_secs(5);
-            loop {
-                let groups = groups_named(Path::new("/sys/fs/cgroup"), &format!("clade-{instance}"), 4);
-                if groups.is_empty() {
-                    break;
-                }
-                if Instant::now() > deadline {
-                    // An empty group does no harm and goes with the next start's sweep; one with a process would.
-                    let busy = |group: &&PathBuf| {
-                        let processes = group.join("cgroup.procs");
-                        std::fs::read_to_string(processes).is_ok_and(|text| !text.trim().is_empty())
-                    };
-                    let busy: Vec<&PathBuf> = groups.iter().filter(busy).collect();
-                    assert!(busy.is_empty(), "control groups with processes are left: {busy:?}");
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(50));
-            }
+            // Dropping the back end has waited for its launcher, which removes them.
+            let groups = groups_named(Path::new("/sys/fs/cgroup"), 4, &|name| {
+                name == format!("clade-{instance}")
+            });
+            assert!(groups.is_empty(), "control groups are left: {groups:?}");
         }
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         assert!(
@@ -155,14 +127,15 @@ pub fn processes_with(mark: &str) -> Vec<String> {
         .collect()
 }
 
-fn groups_named(path: &Path, name: &str, depth: usize) -> Vec<PathBuf> {
+/// Control groups below a folder whose name is a wanted one.
+pub fn groups_named(path: &Path, depth: usize, is_wanted: &dyn Fn(&str) -> bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            if entry.file_name().to_string_lossy() == name {
+            if is_wanted(&entry.file_name().to_string_lossy()) {
                 found.push(entry.path());
             } else if depth > 0 {
-                found.extend(groups_named(&entry.path(), name, depth - 1));
+                found.extend(groups_named(&entry.path(), depth - 1, is_wanted));
             }
         }
     }
@@ -243,6 +216,13 @@ pub async fn run<T: Executor + Evaluator>(backend: &T, job: CandidateJob) -> Can
     run_candidate(backend, backend, job, &CancellationToken::new())
         .await
         .unwrap()
+}
+
+/// The program has ended by itself, as it should.
+#[track_caller]
+pub fn expect_success(name: &str, outcome: &JobOutcome) {
+    let (out, error) = (outcome.stdout.text(), outcome.stderr.text());
+    assert_eq!(outcome.end, JobEnd::Exited { code: 0 }, "{name}: {out}{error}");
 }
 
 /// A token that nobody cancels.

@@ -34,6 +34,12 @@ pub(crate) fn named(parameters: &[(&str, DataType)], types: TypeSignature) -> Si
     }
 }
 
+/// Values of two text columns row by row; nothing where one is NULL.
+pub(crate) fn text_pairs(columns: &[ArrayRef]) -> Result<impl Iterator<Item = Option<(&str, &str)>>> {
+    let (left, right) = (as_string_view_array(&columns[0])?, as_string_view_array(&columns[1])?);
+    Ok(left.iter().zip(right).map(|(left, right)| left.zip(right)))
+}
+
 /// Maps a text column to a text column; NULL stays NULL.
 pub(crate) fn map_text(
     column: &ArrayRef,
@@ -46,9 +52,15 @@ pub(crate) fn map_text(
     Ok(Arc::new(mapped.finish()))
 }
 
-/// Implements a scalar function over its columns: the struct needs a `signature` field and a `doc` function.
+/// Makes a scalar function over its columns. Its attributes must give it a `doc` function, as `user_doc` does.
 macro_rules! scalar_function {
-    ($type:ident, $name:literal, $signature:expr, $returns:expr, $kernel:expr) => {
+    ($(#[$meta:meta])* $type:ident, $name:literal, $signature:expr, $returns:expr, $kernel:expr) => {
+        $(#[$meta])*
+        #[derive(Debug, PartialEq, Eq, Hash)]
+        pub struct $type {
+            signature: datafusion::logical_expr::Signature,
+        }
+
         impl Default for $type {
             fn default() -> Self {
                 Self {

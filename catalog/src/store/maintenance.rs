@@ -1,12 +1,14 @@
 //! When rows move between the tiers, and who may move them: one process at a time.
 
 use std::fs::File;
+use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use datafusion::common::runtime::SpawnedTask;
 use rusqlite::{Connection, params};
 use rustix::fs::{FlockOperation, flock};
+use tokio::sync::watch;
 
 use super::database::TABLE_MASK;
 use super::options::FaultPoint;
@@ -38,8 +40,32 @@ pub(crate) struct MaintenanceLock<'a> {
 impl Store {
     /// Moves hot rows to the cold tier. Commits and statements go on meanwhile.
     pub async fn flush(&self, scope: FlushScope) -> Result<()> {
-        let lock = self.lock_maintenance().await?;
-        self.flush_locked(&lock, &scope).await
+        self.to_the_end(async move |store| {
+            let lock = store.lock_maintenance().await?;
+            store.flush_locked(&lock, &scope).await
+        })
+        .await
+    }
+
+    /// Does maintenance that goes on to its end when its caller is gone: half of it may stand in threads of the Delta log, which
+    /// must not be left without their runtime.
+    async fn to_the_end<F>(&self, work: impl FnOnce(Self) -> F) -> Result<()>
+    where
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        tokio::spawn(work(self.clone())).await?
+    }
+
+    /// Stops the background maintenance, and waits for what moves rows between the tiers now. Everything else still works.
+    pub async fn close(&self) {
+        self.inner.closing.send_replace(true);
+        let background = self.inner.background.lock().take();
+        if let Some(task) = background
+            && let Err(error) = task.join().await
+        {
+            tracing::warn!(%error, "the background maintenance of the store broke off");
+        }
+        drop(self.inner.maintaining.lock().await);
     }
 
     async fn flush_locked(&self, lock: &MaintenanceLock<'_>, scope: &FlushScope) -> Result<()> {
@@ -57,40 +83,60 @@ impl Store {
 
     /// Merges small cold files of one table, or of all; removes files that no statement can need any more.
     pub async fn optimize(&self, table: Option<&str>) -> Result<()> {
-        let lock = self.lock_maintenance().await?;
-        for spec in self.chosen(table)? {
-            while self.compact_table(&lock, &spec, true).await? {}
-            self.vacuum_table(&lock, &spec).await?;
-            self.note_foreign_files(&lock, &spec).await?;
-        }
-        Ok(())
+        let chosen = self.chosen(table)?;
+        self.to_the_end(async move |store| {
+            let lock = store.lock_maintenance().await?;
+            for spec in chosen {
+                while store.compact_table(&lock, &spec, true).await? {}
+                store.vacuum_table(&lock, &spec).await?;
+                store.note_foreign_files(&lock, &spec).await?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Moves all hot rows to the cold tier and writes a Delta checkpoint for every table that changed since its last.
     pub async fn checkpoint(&self) -> Result<()> {
-        let lock = self.lock_maintenance().await?;
-        self.flush_locked(&lock, &FlushScope::All).await?;
-        for spec in self.chosen(None)? {
-            self.checkpoint_table(&lock, &spec, 1).await?;
-            self.vacuum_table(&lock, &spec).await?;
-            self.note_foreign_files(&lock, &spec).await?;
-        }
-        Ok(())
+        self.to_the_end(async move |store| {
+            let lock = store.lock_maintenance().await?;
+            store.flush_locked(&lock, &FlushScope::All).await?;
+            for spec in store.chosen(None)? {
+                store.checkpoint_table(&lock, &spec, 1).await?;
+                store.vacuum_table(&lock, &spec).await?;
+                store.note_foreign_files(&lock, &spec).await?;
+            }
+            Ok(())
+        })
+        .await
     }
 
-    /// Does what is due by the thresholds. When another process is at it, there is nothing to do.
+    /// Does what is due by the thresholds, until the store is closed. When another process is at it, there is nothing to do.
     pub async fn maintain(&self) -> Result<()> {
-        let Some(lock) = self.try_lock_maintenance()? else {
-            return Ok(());
-        };
-        self.flush_locked(&lock, &FlushScope::Due).await?;
-        for spec in self.chosen(None)? {
-            self.compact_table(&lock, &spec, false).await?;
-            self.checkpoint_table(&lock, &spec, self.inner.options.maintenance.checkpoint_commits)
-                .await?;
-            self.vacuum_table(&lock, &spec).await?;
-        }
-        Ok(())
+        self.to_the_end(async move |store| {
+            let Some(lock) = store.try_lock_maintenance()? else {
+                return Ok(());
+            };
+            let is_closing = || *store.inner.closing.borrow();
+            for table in store.due_tables().await? {
+                if is_closing() {
+                    return Ok(());
+                }
+                store.flush_locked(&lock, &FlushScope::Table(table)).await?;
+            }
+            for spec in store.chosen(None)? {
+                if is_closing() {
+                    return Ok(());
+                }
+                store.compact_table(&lock, &spec, false).await?;
+                store
+                    .checkpoint_table(&lock, &spec, store.inner.options.maintenance.checkpoint_commits)
+                    .await?;
+                store.vacuum_table(&lock, &spec).await?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     fn chosen(&self, table: Option<&str>) -> Result<Vec<Arc<TableSpec>>> {
@@ -158,18 +204,21 @@ impl Store {
         if self.is_read_only() || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        let inner = Arc::downgrade(&self.inner);
-        *self.inner.background.lock() = Some(SpawnedTask::spawn(maintain_in_background(inner, interval)));
+        let (inner, closing) = (Arc::downgrade(&self.inner), self.inner.closing.subscribe());
+        *self.inner.background.lock() = Some(SpawnedTask::spawn(maintain_in_background(inner, interval, closing)));
     }
 }
 
 /// Looks after the store until it is closed.
-async fn maintain_in_background(inner: Weak<Inner>, interval: Duration) {
+async fn maintain_in_background(inner: Weak<Inner>, interval: Duration, mut closing: watch::Receiver<bool>) {
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     ticks.tick().await;
     loop {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = closing.wait_for(|closing| *closing) => return,
+        }
         let Some(inner) = inner.upgrade() else { return };
         if let Err(error) = (Store { inner }).maintain().await {
             tracing::warn!(%error, "maintenance of the store failed and is tried again");

@@ -65,6 +65,8 @@ pub(crate) struct Inner {
     sound_files: Mutex<HashSet<String>>,
     /// Background maintenance; ends with the store.
     background: Mutex<Option<SpawnedTask<()>>>,
+    /// Maintenance is to stop where it can.
+    closing: watch::Sender<bool>,
 }
 
 impl Store {
@@ -160,6 +162,7 @@ impl Store {
             maintaining: tokio::sync::Mutex::default(),
             sound_files: Mutex::default(),
             background: Mutex::default(),
+            closing: watch::Sender::new(false),
         };
         let store = Self { inner: Arc::new(inner) };
         store.start_background();

@@ -300,6 +300,46 @@ async fn a_flush_or_compaction_cut_short_anywhere_loses_and_doubles_nothing() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flush_whose_caller_has_gone_is_brought_to_its_end_before_the_store_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (reached, reaching) = std::sync::mpsc::channel();
+    let (go_on, going_on) = std::sync::mpsc::channel::<()>();
+    let going_on = std::sync::Mutex::new(going_on);
+    let hook = FaultHook(Arc::new(move |point| {
+        if point == FaultPoint::FilesWritten {
+            let _ = reached.send(());
+            let _ = going_on.lock().unwrap().recv();
+        }
+        Ok(())
+    }));
+    let store = Store::create(
+        dir.path().join("s"),
+        StoreOptions {
+            fault_hook: Some(hook),
+            ..options()
+        },
+    )
+    .unwrap();
+    store.commit(pair(&store, "a", 1)).await.unwrap();
+    let flush = tokio::spawn({
+        let store = store.clone();
+        async move { store.flush(FlushScope::Table("t.events".into())).await }
+    });
+    tokio::task::spawn_blocking(move || reaching.recv().unwrap())
+        .await
+        .unwrap();
+    flush.abort();
+    assert!(flush.await.unwrap_err().is_cancelled());
+    drop(go_on);
+    store.close().await;
+    let hot = "SELECT hot_rows FROM system.storage WHERE table_name = 't.events'";
+    assert_eq!(now(&store, hot).await, 0);
+    store.commit(pair(&store, "b", 2)).await.unwrap();
+    store.close().await;
+    assert_eq!(now(&store, "SELECT count(*) FROM events").await, 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn torn_and_missing_and_foreign_files_are_named_and_left_out() {
     let (_dir, store) = create();

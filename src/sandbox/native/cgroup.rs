@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::cgroup_removal::remove_group;
 use crate::sandbox::job::Limits;
 
 const MOUNTS: &str = "/sys/fs/cgroup";
@@ -186,7 +187,7 @@ impl CgroupTree {
             } => [memory, pids, cpu, cpuacct].into_iter().flatten().collect(),
             Self::V2 { path, .. } => vec![path],
         };
-        paths.into_iter().for_each(|path| remove_tree(path));
+        paths.into_iter().for_each(|path| remove_group(path));
     }
 }
 
@@ -280,7 +281,7 @@ impl Drop for Cgroup {
             .into_iter()
             .flatten()
         {
-            remove_tree(path);
+            remove_group(path);
         }
     }
 }
@@ -314,23 +315,8 @@ fn parent_group(own: &str, controller: &str) -> Option<PathBuf> {
     })
 }
 
-/// Removes a group and the groups below it; a group whose processes are just dying is tried again.
-fn remove_tree(path: &Path) {
-    for _ in 0..400 {
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                let _ = fs::remove_dir(entry.path());
-            }
-        }
-        match fs::remove_dir(path) {
-            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(std::time::Duration::from_millis(5)),
-            _ => return,
-        }
-    }
-}
-
-/// Removes the groups of instances that are dead.
-pub(super) fn sweep(is_alive: impl Fn(&str) -> bool) {
+/// Groups below which instances may have made theirs.
+fn parents() -> Vec<PathBuf> {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mut parents: Vec<PathBuf> = ["memory", "pids", "cpu", "cpuacct"]
         .into_iter()
@@ -340,7 +326,19 @@ pub(super) fn sweep(is_alive: impl Fn(&str) -> bool) {
         parents.push(Path::new(MOUNTS).join(group.trim_start_matches('/')));
         parents.push(PathBuf::from(MOUNTS));
     }
-    for entry in parents
+    parents
+}
+
+/// Removes the groups of an instance whose launcher is dead.
+pub(super) fn remove_instance(instance: &str) {
+    for parent in parents() {
+        remove_group(&parent.join(format!("{PREFIX}{instance}")));
+    }
+}
+
+/// Removes the groups of instances that are dead.
+pub(super) fn sweep(is_alive: impl Fn(&str) -> bool) {
+    for entry in parents()
         .iter()
         .filter_map(|parent| fs::read_dir(parent).ok())
         .flatten()
@@ -350,7 +348,7 @@ pub(super) fn sweep(is_alive: impl Fn(&str) -> bool) {
         if let Some(instance) = name.to_str().and_then(|name| name.strip_prefix(PREFIX))
             && !is_alive(instance)
         {
-            remove_tree(&entry.path());
+            remove_group(&entry.path());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
 use super::HELPER_COMMAND;
+use super::cgroup;
 use super::protocol::{
     JobReport, Launch, LauncherConfig, LauncherReply, LogSummary, SlotCommand, SlotEvent, SlotRequest,
 };
@@ -33,6 +34,8 @@ pub(super) struct Launcher {
     control: OwnedFd,
     process: Mutex<Child>,
     pool: Mutex<Pool>,
+    /// Names its control groups.
+    instance: String,
     /// What it found on this machine.
     pub(super) report: CapabilityReport,
 }
@@ -82,6 +85,7 @@ impl Launcher {
                 control,
                 process: Mutex::new(child),
                 pool: Mutex::default(),
+                instance: config.instance.clone(),
                 report,
             }),
             Ok(LauncherReply::Unusable(report)) => {
@@ -97,6 +101,25 @@ impl Launcher {
                 )))
             }
         }
+    }
+
+    /// Lets the launcher end its jobs, clean up and go; tells whether it did.
+    fn stop(&mut self) -> bool {
+        let process = self.process.get_mut();
+        let closed = wire::packet_pair().map(|(replacement, _)| std::mem::replace(&mut self.control, replacement));
+        let ended = match closed {
+            Ok(control) => {
+                // The closed socket tells it.
+                drop(control);
+                ended_within(process, STOP_LIMIT)
+            }
+            Err(_) => None,
+        };
+        let status = ended.or_else(|| {
+            let _ = process.kill();
+            process.wait().ok()
+        });
+        status.is_some_and(|status| status.success())
     }
 
     /// The launcher process has not ended.
@@ -159,24 +182,20 @@ impl Launcher {
 impl Drop for Launcher {
     fn drop(&mut self) {
         *self.pool.get_mut() = Pool::default();
-        // The closed socket tells the launcher to end its jobs, clean up and go.
-        let (replacement, _) = match wire::packet_pair() {
-            Ok(pair) => pair,
-            Err(_) => {
-                let _ = self.process.get_mut().kill();
-                return;
-            }
-        };
-        drop(std::mem::replace(&mut self.control, replacement));
-        let process = self.process.get_mut();
-        let deadline = std::time::Instant::now() + STOP_LIMIT;
-        while matches!(process.try_wait(), Ok(None)) {
-            if std::time::Instant::now() > deadline {
-                let _ = process.kill();
-                let _ = process.wait();
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        if !self.stop() {
+            // It could not clean up itself; the directories go with the instance.
+            cgroup::remove_instance(&self.instance);
+        }
+    }
+}
+
+/// How a process ended, when it did in time.
+fn ended_within(process: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let deadline = std::time::Instant::now() + limit;
+    loop {
+        match process.try_wait() {
+            Ok(None) if std::time::Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
+            outcome => return outcome.ok().flatten(),
         }
     }
 }

@@ -315,11 +315,11 @@ impl Launcher {
     }
 
     fn clean(&self, name: &str) {
-        let _ = scratch::remove_tree(&self.context.config.instance_dir.join(name));
         if let Some(tree) = &self.context.cgroups {
             // Taking the group and dropping it removes it.
             let _ = tree.create(name);
         }
+        let _ = scratch::remove_tree(&self.context.config.instance_dir.join(name));
     }
 
     fn stop(&mut self) {
@@ -331,9 +331,7 @@ impl Launcher {
         let mut status = 0;
         // SAFETY: the status is valid for writes.
         while unsafe { libc::waitpid(-1, &raw mut status, 0) } > 0 {}
-        for name in std::mem::take(&mut self.jobs).into_values() {
-            self.clean(&name);
-        }
+        // The groups first: directories may take longer than the server waits.
         if let Some(tree) = &self.context.cgroups {
             tree.remove();
         }

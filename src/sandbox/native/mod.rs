@@ -8,6 +8,7 @@
 
 mod capabilities;
 mod cgroup;
+mod cgroup_removal;
 mod client;
 mod environment;
 mod filters;

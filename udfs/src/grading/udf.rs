@@ -33,20 +33,15 @@ static POSITION_FIELDS: LazyLock<Fields> = LazyLock::new(|| {
         .collect()
 });
 
-/// `medal_positions(n)`.
-#[user_doc(
-    doc_section(label = "Grading"),
-    description = "Last places that win gold, silver and bronze on a leaderboard of `n` teams, by the official thresholds. NULL without teams.",
-    syntax_example = "medal_positions(n)",
-    sql_example = "SELECT medal_positions(250)['silver']; -- 50",
-    argument(name = "n", description = "Number of teams.")
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct MedalPositions {
-    signature: Signature,
-}
-
 scalar_function!(
+    /// `medal_positions(n)`.
+    #[user_doc(
+        doc_section(label = "Grading"),
+        description = "Last places that win gold, silver and bronze on a leaderboard of `n` teams, by the official thresholds. NULL without teams.",
+        syntax_example = "medal_positions(n)",
+        sql_example = "SELECT medal_positions(250)['silver']; -- 50",
+        argument(name = "n", description = "Number of teams.")
+    )]
     MedalPositions,
     "medal_positions",
     exact(&[("n", DataType::Int64)]),
@@ -77,9 +72,15 @@ fn medal_positions(columns: &[ArrayRef]) -> Result<ArrayRef> {
     )?))
 }
 
-/// Implements a function of a score, a leaderboard and a direction.
+/// Makes a function of a score, a leaderboard and a direction. Its attributes must give it a `doc` function.
 macro_rules! leaderboard_function {
-    ($type:ident, $name:literal, $returns:expr, $array:ty, $kernel:expr) => {
+    ($(#[$meta:meta])* $type:ident, $name:literal, $returns:expr, $array:ty, $kernel:expr) => {
+        $(#[$meta])*
+        #[derive(Debug, PartialEq, Eq, Hash)]
+        pub struct $type {
+            signature: Signature,
+        }
+
         impl Default for $type {
             fn default() -> Self {
                 Self {
@@ -118,22 +119,17 @@ macro_rules! leaderboard_function {
     };
 }
 
-/// `medal(score, leaderboard, higher_is_better)`.
-#[user_doc(
-    doc_section(label = "Grading"),
-    description = "Medal of a score on a leaderboard: gold, silver, bronze or none. NULL when the score is not finite or the leaderboard has no finite score. The order of the leaderboard does not matter.",
-    syntax_example = "medal(score, leaderboard, higher_is_better)",
-    sql_example = "SELECT medal(0.9, [0.8, 0.7, 0.6], true); -- gold",
-    argument(name = "score", description = "Score to grade."),
-    argument(name = "leaderboard", description = "List of the teams' scores."),
-    argument(name = "higher_is_better", description = "Direction of the task's metric.")
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct MedalOf {
-    signature: Signature,
-}
-
 leaderboard_function!(
+    /// `medal(score, leaderboard, higher_is_better)`.
+    #[user_doc(
+        doc_section(label = "Grading"),
+        description = "Medal of a score on a leaderboard: gold, silver, bronze or none. NULL when the score is not finite or the leaderboard has no finite score. The order of the leaderboard does not matter.",
+        syntax_example = "medal(score, leaderboard, higher_is_better)",
+        sql_example = "SELECT medal(0.9, [0.8, 0.7, 0.6], true); -- gold",
+        argument(name = "score", description = "Score to grade."),
+        argument(name = "leaderboard", description = "List of the teams' scores."),
+        argument(name = "higher_is_better", description = "Direction of the task's metric.")
+    )]
     MedalOf,
     "medal",
     DataType::Utf8,
@@ -141,22 +137,17 @@ leaderboard_function!(
     |score, board, direction| { super::medal(score, board, direction).map(Medal::as_str) }
 );
 
-/// `human_rank(score, leaderboard, higher_is_better)`.
-#[user_doc(
-    doc_section(label = "Grading"),
-    description = "Share of a leaderboard's teams that a score beats or equals, from 0 to 1. NULL when the score is not finite or the leaderboard has no finite score.",
-    syntax_example = "human_rank(score, leaderboard, higher_is_better)",
-    sql_example = "SELECT human_rank(0.7, [0.9, 0.8, 0.7, 0.6], true); -- 0.5",
-    argument(name = "score", description = "Score to grade."),
-    argument(name = "leaderboard", description = "List of the teams' scores."),
-    argument(name = "higher_is_better", description = "Direction of the task's metric.")
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct HumanRank {
-    signature: Signature,
-}
-
 leaderboard_function!(
+    /// `human_rank(score, leaderboard, higher_is_better)`.
+    #[user_doc(
+        doc_section(label = "Grading"),
+        description = "Share of a leaderboard's teams that a score beats or equals, from 0 to 1. NULL when the score is not finite or the leaderboard has no finite score.",
+        syntax_example = "human_rank(score, leaderboard, higher_is_better)",
+        sql_example = "SELECT human_rank(0.7, [0.9, 0.8, 0.7, 0.6], true); -- 0.5",
+        argument(name = "score", description = "Score to grade."),
+        argument(name = "leaderboard", description = "List of the teams' scores."),
+        argument(name = "higher_is_better", description = "Direction of the task's metric.")
+    )]
     HumanRank,
     "human_rank",
     DataType::Float64,
@@ -164,22 +155,17 @@ leaderboard_function!(
     super::human_rank
 );
 
-/// `leaderboard_rank(score, leaderboard, higher_is_better)`.
-#[user_doc(
-    doc_section(label = "Grading"),
-    description = "Place of a score among a leaderboard's teams, from 1 for the best; one more than the number of strictly better teams. NULL when the score is not finite or the leaderboard has no finite score.",
-    syntax_example = "leaderboard_rank(score, leaderboard, higher_is_better)",
-    sql_example = "SELECT leaderboard_rank(0.7, [0.9, 0.8, 0.7, 0.6], true); -- 3",
-    argument(name = "score", description = "Score to grade."),
-    argument(name = "leaderboard", description = "List of the teams' scores."),
-    argument(name = "higher_is_better", description = "Direction of the task's metric.")
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct LeaderboardRank {
-    signature: Signature,
-}
-
 leaderboard_function!(
+    /// `leaderboard_rank(score, leaderboard, higher_is_better)`.
+    #[user_doc(
+        doc_section(label = "Grading"),
+        description = "Place of a score among a leaderboard's teams, from 1 for the best; one more than the number of strictly better teams. NULL when the score is not finite or the leaderboard has no finite score.",
+        syntax_example = "leaderboard_rank(score, leaderboard, higher_is_better)",
+        sql_example = "SELECT leaderboard_rank(0.7, [0.9, 0.8, 0.7, 0.6], true); -- 3",
+        argument(name = "score", description = "Score to grade."),
+        argument(name = "leaderboard", description = "List of the teams' scores."),
+        argument(name = "higher_is_better", description = "Direction of the task's metric.")
+    )]
     LeaderboardRank,
     "leaderboard_rank",
     DataType::Int64,

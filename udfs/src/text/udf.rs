@@ -7,7 +7,6 @@ use arrow::array::{ArrayRef, Float64Array, StringBuilder};
 use arrow::datatypes::DataType;
 use datafusion::common::cast::{as_int64_array, as_string_view_array};
 use datafusion::common::{DataFusionError, Result};
-use datafusion::logical_expr::Signature;
 use datafusion_macros::user_doc;
 
 use crate::Function;
@@ -26,20 +25,15 @@ pub fn functions() -> Vec<Function> {
     ]
 }
 
-/// `extract_code(text)`.
-#[user_doc(
-    doc_section(label = "Model text"),
-    description = "Program of a model's reply: the last closed Python block that parses and does more than name a value; without one a block that is never closed, or the whole reply. Thinking is stripped first and line ends become line feeds. NULL when the reply holds no program.",
-    syntax_example = "extract_code(text)",
-    sql_example = "SELECT extract_code('Plan.' || chr(10) || '```python' || chr(10) || 'x = 1' || chr(10) || '```'); -- x = 1",
-    argument(name = "text", description = "Reply of a model.")
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct ExtractCode {
-    signature: Signature,
-}
-
 scalar_function!(
+    /// `extract_code(text)`.
+    #[user_doc(
+        doc_section(label = "Model text"),
+        description = "Program of a model's reply: the last closed Python block that parses and does more than name a value; without one a block that is never closed, or the whole reply. Thinking is stripped first and line ends become line feeds. NULL when the reply holds no program.",
+        syntax_example = "extract_code(text)",
+        sql_example = "SELECT extract_code('Plan.' || chr(10) || '```python' || chr(10) || 'x = 1' || chr(10) || '```'); -- x = 1",
+        argument(name = "text", description = "Reply of a model.")
+    )]
     ExtractCode,
     "extract_code",
     exact(&[("text", DataType::Utf8View)]),
@@ -47,20 +41,15 @@ scalar_function!(
     |columns: &[ArrayRef]| { map_text(&columns[0], |text| super::extract_code(text).code.map(Cow::Owned)) }
 );
 
-/// `strip_thinking(text)`.
-#[user_doc(
-    doc_section(label = "Model text"),
-    description = "Reply without its `<think>` blocks, trimmed. Text before a closing tag that was never opened goes too; a block that is never closed stays.",
-    syntax_example = "strip_thinking(text)",
-    sql_example = "SELECT strip_thinking('<think>hm</think> yes'); -- yes",
-    argument(name = "text", description = "Reply of a model.")
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct StripThinking {
-    signature: Signature,
-}
-
 scalar_function!(
+    /// `strip_thinking(text)`.
+    #[user_doc(
+        doc_section(label = "Model text"),
+        description = "Reply without its `<think>` blocks, trimmed. Text before a closing tag that was never opened goes too; a block that is never closed stays.",
+        syntax_example = "strip_thinking(text)",
+        sql_example = "SELECT strip_thinking('<think>hm</think> yes'); -- yes",
+        argument(name = "text", description = "Reply of a model.")
+    )]
     StripThinking,
     "strip_thinking",
     exact(&[("text", DataType::Utf8View)]),
@@ -68,20 +57,15 @@ scalar_function!(
     |columns: &[ArrayRef]| { map_text(&columns[0], |text| Some(Cow::Owned(super::strip_thinking(text)))) }
 );
 
-/// `plan_text(text)`.
-#[user_doc(
-    doc_section(label = "Model text"),
-    description = "Words of a reply before its first code fence, without thinking; empty when it has no fence.",
-    syntax_example = "plan_text(text)",
-    sql_example = "SELECT plan_text('Use a forest. ```x = 1```'); -- Use a forest.",
-    argument(name = "text", description = "Reply of a model.")
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct PlanText {
-    signature: Signature,
-}
-
 scalar_function!(
+    /// `plan_text(text)`.
+    #[user_doc(
+        doc_section(label = "Model text"),
+        description = "Words of a reply before its first code fence, without thinking; empty when it has no fence.",
+        syntax_example = "plan_text(text)",
+        sql_example = "SELECT plan_text('Use a forest. ```x = 1```'); -- Use a forest.",
+        argument(name = "text", description = "Reply of a model.")
+    )]
     PlanText,
     "plan_text",
     exact(&[("text", DataType::Utf8View)]),
@@ -89,20 +73,15 @@ scalar_function!(
     |columns: &[ArrayRef]| { map_text(&columns[0], |text| Some(Cow::Owned(super::plan_text(text)))) }
 );
 
-/// `final_validation_score(log)`.
-#[user_doc(
-    doc_section(label = "Model text"),
-    description = "Last score that a program printed after `Final Validation Score:`. NULL when there is none or it is not one finite number.",
-    syntax_example = "final_validation_score(log)",
-    sql_example = "SELECT final_validation_score('Final Validation Score: 0.91'); -- 0.91",
-    argument(name = "log", description = "What the run printed.")
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct FinalValidationScore {
-    signature: Signature,
-}
-
 scalar_function!(
+    /// `final_validation_score(log)`.
+    #[user_doc(
+        doc_section(label = "Model text"),
+        description = "Last score that a program printed after `Final Validation Score:`. NULL when there is none or it is not one finite number.",
+        syntax_example = "final_validation_score(log)",
+        sql_example = "SELECT final_validation_score('Final Validation Score: 0.91'); -- 0.91",
+        argument(name = "log", description = "What the run printed.")
+    )]
     FinalValidationScore,
     "final_validation_score",
     exact(&[("log", DataType::Utf8View)]),
@@ -114,20 +93,15 @@ scalar_function!(
     }
 );
 
-/// `sanitize_output(log)`.
-#[user_doc(
-    doc_section(label = "Model text"),
-    description = "Log without official scores, so that a model may see it: any case, JSON keys, `nan`, `inf` and numbers with a unit. The line of the first one becomes a notice, later ones vanish; the program's own validation score stays.",
-    syntax_example = "sanitize_output(log)",
-    sql_example = "SELECT sanitize_output('Final Score: 0.79'); -- [official score removed]",
-    argument(name = "log", description = "What the run printed, with the grader's feedback.")
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct SanitizeOutput {
-    signature: Signature,
-}
-
 scalar_function!(
+    /// `sanitize_output(log)`.
+    #[user_doc(
+        doc_section(label = "Model text"),
+        description = "Log without official scores, so that a model may see it: any case, JSON keys, `nan`, `inf` and numbers with a unit. The line of the first one becomes a notice, later ones vanish; the program's own validation score stays.",
+        syntax_example = "sanitize_output(log)",
+        sql_example = "SELECT sanitize_output('Final Score: 0.79'); -- [official score removed]",
+        argument(name = "log", description = "What the run printed, with the grader's feedback.")
+    )]
     SanitizeOutput,
     "sanitize_output",
     exact(&[("log", DataType::Utf8View)]),
@@ -135,20 +109,15 @@ scalar_function!(
     |columns: &[ArrayRef]| { map_text(&columns[0], |log| Some(Cow::Owned(super::sanitize_output(log)))) }
 );
 
-/// `clear_log(log)`.
-#[user_doc(
-    doc_section(label = "Model text"),
-    description = "Output regions of a run log: first all between `--- OUTPUT START ---` and `--- OUTPUT END ---`, then all between the `SANDBOX STDOUT` marks, without heartbeats; each begins with a line break. Empty when the log has none.",
-    syntax_example = "clear_log(log)",
-    sql_example = "SELECT clear_log('--- OUTPUT START --- hi --- OUTPUT END ---'); -- hi",
-    argument(name = "log", description = "Run log.")
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct ClearLog {
-    signature: Signature,
-}
-
 scalar_function!(
+    /// `clear_log(log)`.
+    #[user_doc(
+        doc_section(label = "Model text"),
+        description = "Output regions of a run log: first all between `--- OUTPUT START ---` and `--- OUTPUT END ---`, then all between the `SANDBOX STDOUT` marks, without heartbeats; each begins with a line break. Empty when the log has none.",
+        syntax_example = "clear_log(log)",
+        sql_example = "SELECT clear_log('--- OUTPUT START --- hi --- OUTPUT END ---'); -- hi",
+        argument(name = "log", description = "Run log.")
+    )]
     ClearLog,
     "clear_log",
     exact(&[("log", DataType::Utf8View)]),
@@ -156,22 +125,17 @@ scalar_function!(
     |columns: &[ArrayRef]| { map_text(&columns[0], |log| Some(Cow::Owned(super::clear_log(log)))) }
 );
 
-/// `truncate_middle(text, max, keep)`.
-#[user_doc(
-    doc_section(label = "Model text"),
-    description = "Text itself when it has at most `max` characters; otherwise its first and last `keep` characters around a line that says how many are not shown. A text that would not get shorter stays as it is.",
-    syntax_example = "truncate_middle(text, max, keep)",
-    sql_example = "SELECT truncate_middle(repeat('x', 6000), 5100, 2500);",
-    argument(name = "text", description = "Text to shorten."),
-    argument(name = "max", description = "Characters that need no shortening."),
-    argument(name = "keep", description = "Characters kept at each end.")
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct TruncateMiddle {
-    signature: Signature,
-}
-
 scalar_function!(
+    /// `truncate_middle(text, max, keep)`.
+    #[user_doc(
+        doc_section(label = "Model text"),
+        description = "Text itself when it has at most `max` characters; otherwise its first and last `keep` characters around a line that says how many are not shown. A text that would not get shorter stays as it is.",
+        syntax_example = "truncate_middle(text, max, keep)",
+        sql_example = "SELECT truncate_middle(repeat('x', 6000), 5100, 2500);",
+        argument(name = "text", description = "Text to shorten."),
+        argument(name = "max", description = "Characters that need no shortening."),
+        argument(name = "keep", description = "Characters kept at each end.")
+    )]
     TruncateMiddle,
     "truncate_middle",
     exact(&[

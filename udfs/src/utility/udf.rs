@@ -47,9 +47,15 @@ impl PartitionEvaluator for WholePartition {
     }
 }
 
-/// Implements a window function over the whole partition: the struct needs a `signature` field and a `doc` function.
+/// Makes a window function over the whole partition. Its attributes must give it a `doc` function, as `user_doc` does.
 macro_rules! window_function {
-    ($type:ident, $name:literal, $signature:expr, $kernel:expr) => {
+    ($(#[$meta:meta])* $type:ident, $name:literal, $signature:expr, $kernel:expr) => {
+        $(#[$meta])*
+        #[derive(Debug, PartialEq, Eq, Hash)]
+        pub struct $type {
+            signature: Signature,
+        }
+
         impl Default for $type {
             fn default() -> Self {
                 Self {
@@ -86,64 +92,52 @@ macro_rules! window_function {
     };
 }
 
-/// `minmax_norm(x)`.
-#[user_doc(
-    doc_section(label = "Utility"),
-    description = "`(x - min) / (max - min)` over the partition; 0.5 for all when the valid values are equal. NULL and values that are not finite get NULL and do not change the others.",
-    syntax_example = "minmax_norm(x) OVER (PARTITION BY ...)",
-    sql_example = "SELECT minmax_norm(x) OVER () FROM (VALUES (1.0), (2.0), (3.0)) AS t(x); -- 0, 0.5, 1",
-    argument(
-        name = "x",
-        description = "Value; higher is better. Use `signed_score` where lower is better."
-    )
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct MinmaxNorm {
-    signature: Signature,
-}
-
 window_function!(
+    /// `minmax_norm(x)`.
+    #[user_doc(
+        doc_section(label = "Utility"),
+        description = "`(x - min) / (max - min)` over the partition; 0.5 for all when the valid values are equal. NULL and values that are not finite get NULL and do not change the others.",
+        syntax_example = "minmax_norm(x) OVER (PARTITION BY ...)",
+        sql_example = "SELECT minmax_norm(x) OVER () FROM (VALUES (1.0), (2.0), (3.0)) AS t(x); -- 0, 0.5, 1",
+        argument(
+            name = "x",
+            description = "Value; higher is better. Use `signed_score` where lower is better."
+        )
+    )]
     MinmaxNorm,
     "minmax_norm",
     exact(&[("x", DataType::Float64)]),
     |columns| Ok(super::minmax_norm(as_float64_array(&columns[0])?))
 );
 
-/// `rank_norm(x)`.
-#[user_doc(
-    doc_section(label = "Utility"),
-    description = "Rank over the partition scaled to 0..1: the highest value gets 1, the lowest 0, equal values their mean rank, a single valid value 0.5. NULL and values that are not finite get NULL and do not change the others.",
-    syntax_example = "rank_norm(x) OVER (PARTITION BY ...)",
-    sql_example = "SELECT rank_norm(x) OVER () FROM (VALUES (1.0), (9.0), (9.0)) AS t(x); -- 0, 0.75, 0.75",
-    argument(name = "x", description = "Value; higher is better.")
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct RankNorm {
-    signature: Signature,
-}
-
-window_function!(RankNorm, "rank_norm", exact(&[("x", DataType::Float64)]), |columns| Ok(
-    super::rank_norm(as_float64_array(&columns[0])?)
-));
-
-/// `hybrid_norm(x[, w])`.
-#[user_doc(
-    doc_section(label = "Utility"),
-    description = "`w * minmax_norm(x) + (1 - w) * rank_norm(x)` over the partition.",
-    syntax_example = "hybrid_norm(x[, w]) OVER (PARTITION BY ...)",
-    sql_example = "SELECT hybrid_norm(x, 0.5) OVER () FROM (VALUES (1.0), (2.0), (9.0)) AS t(x); -- 0, 0.3125, 1",
-    argument(name = "x", description = "Value; higher is better."),
-    argument(
-        name = "w",
-        description = "Weight of the min-max part, clipped to 0..1; 0.5 when left out or not a number."
-    )
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct HybridNorm {
-    signature: Signature,
-}
+window_function!(
+    /// `rank_norm(x)`.
+    #[user_doc(
+        doc_section(label = "Utility"),
+        description = "Rank over the partition scaled to 0..1: the highest value gets 1, the lowest 0, equal values their mean rank, a single valid value 0.5. NULL and values that are not finite get NULL and do not change the others.",
+        syntax_example = "rank_norm(x) OVER (PARTITION BY ...)",
+        sql_example = "SELECT rank_norm(x) OVER () FROM (VALUES (1.0), (9.0), (9.0)) AS t(x); -- 0, 0.75, 0.75",
+        argument(name = "x", description = "Value; higher is better.")
+    )]
+    RankNorm,
+    "rank_norm",
+    exact(&[("x", DataType::Float64)]),
+    |columns| Ok(super::rank_norm(as_float64_array(&columns[0])?))
+);
 
 window_function!(
+    /// `hybrid_norm(x[, w])`.
+    #[user_doc(
+        doc_section(label = "Utility"),
+        description = "`w * minmax_norm(x) + (1 - w) * rank_norm(x)` over the partition.",
+        syntax_example = "hybrid_norm(x[, w]) OVER (PARTITION BY ...)",
+        sql_example = "SELECT hybrid_norm(x, 0.5) OVER () FROM (VALUES (1.0), (2.0), (9.0)) AS t(x); -- 0, 0.3125, 1",
+        argument(name = "x", description = "Value; higher is better."),
+        argument(
+            name = "w",
+            description = "Weight of the min-max part, clipped to 0..1; 0.5 when left out or not a number."
+        )
+    )]
     HybridNorm,
     "hybrid_norm",
     with_optional(&[("x", DataType::Float64), ("w", DataType::Float64)], 1),
@@ -153,28 +147,23 @@ window_function!(
     }
 );
 
-/// `positive_delta_norm(x[, mode[, w]])`.
-#[user_doc(
-    doc_section(label = "Utility"),
-    description = "Gains over the partition scaled to 0..1. What is not above zero gets 0. Mode `minmax` divides by the largest gain, `rank` ranks all values with losses and zeros as equals, `hybrid` is `w * minmax + (1 - w) * rank`. NULL and values that are not finite get NULL and do not change the others.",
-    syntax_example = "positive_delta_norm(x[, mode[, w]]) OVER (PARTITION BY ...)",
-    sql_example = "SELECT positive_delta_norm(x, 'minmax') OVER () FROM (VALUES (-1.0), (1.0), (2.0)) AS t(x); -- 0, 0.5, 1",
-    argument(name = "x", description = "Gain over the parent; higher is better."),
-    argument(
-        name = "mode",
-        description = "`minmax` (default), `rank` or `hybrid`; the same for the whole partition."
-    ),
-    argument(
-        name = "w",
-        description = "Weight of the min-max part in mode `hybrid`, clipped to 0..1; 0.5 when left out or not a number."
-    )
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct PositiveDeltaNorm {
-    signature: Signature,
-}
-
 window_function!(
+    /// `positive_delta_norm(x[, mode[, w]])`.
+    #[user_doc(
+        doc_section(label = "Utility"),
+        description = "Gains over the partition scaled to 0..1. What is not above zero gets 0. Mode `minmax` divides by the largest gain, `rank` ranks all values with losses and zeros as equals, `hybrid` is `w * minmax + (1 - w) * rank`. NULL and values that are not finite get NULL and do not change the others.",
+        syntax_example = "positive_delta_norm(x[, mode[, w]]) OVER (PARTITION BY ...)",
+        sql_example = "SELECT positive_delta_norm(x, 'minmax') OVER () FROM (VALUES (-1.0), (1.0), (2.0)) AS t(x); -- 0, 0.5, 1",
+        argument(name = "x", description = "Gain over the parent; higher is better."),
+        argument(
+            name = "mode",
+            description = "`minmax` (default), `rank` or `hybrid`; the same for the whole partition."
+        ),
+        argument(
+            name = "w",
+            description = "Weight of the min-max part in mode `hybrid`, clipped to 0..1; 0.5 when left out or not a number."
+        )
+    )]
     PositiveDeltaNorm,
     "positive_delta_norm",
     with_optional(
@@ -204,24 +193,19 @@ fn positive_delta_norm(columns: &[ArrayRef]) -> Result<Float64Array> {
     Ok(super::positive_delta_norm(deltas, mode, &weights(columns, 2)?))
 }
 
-/// `softmax(x, temperature)`.
-#[user_doc(
-    doc_section(label = "Utility"),
-    description = "Probability `exp(x / temperature)` divided by its sum over the partition. At temperature 0 the choice is greedy: the highest value gets 1, equal ones share it. NULL and values that are not finite get NULL and do not change the others.",
-    syntax_example = "softmax(x, temperature) OVER (PARTITION BY ...)",
-    sql_example = "SELECT softmax(x, 0) OVER () FROM (VALUES (1.0), (2.0), (2.0)) AS t(x); -- 0, 0.5, 0.5",
-    argument(name = "x", description = "Utility; higher is better."),
-    argument(
-        name = "temperature",
-        description = "Finite and not below 0; the same for the whole partition."
-    )
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Softmax {
-    signature: Signature,
-}
-
 window_function!(
+    /// `softmax(x, temperature)`.
+    #[user_doc(
+        doc_section(label = "Utility"),
+        description = "Probability `exp(x / temperature)` divided by its sum over the partition. At temperature 0 the choice is greedy: the highest value gets 1, equal ones share it. NULL and values that are not finite get NULL and do not change the others.",
+        syntax_example = "softmax(x, temperature) OVER (PARTITION BY ...)",
+        sql_example = "SELECT softmax(x, 0) OVER () FROM (VALUES (1.0), (2.0), (2.0)) AS t(x); -- 0, 0.5, 0.5",
+        argument(name = "x", description = "Utility; higher is better."),
+        argument(
+            name = "temperature",
+            description = "Finite and not below 0; the same for the whole partition."
+        )
+    )]
     Softmax,
     "softmax",
     exact(&[("x", DataType::Float64), ("temperature", DataType::Float64)]),
@@ -261,20 +245,15 @@ fn weights(columns: &[ArrayRef], index: usize) -> Result<Float64Array> {
     }
 }
 
-/// `novelty(count)`.
-#[user_doc(
-    doc_section(label = "Utility"),
-    description = "`1 / sqrt(1 + count)`: 1 for a method family that was not seen before, less the more often it was. NULL for a count below zero.",
-    syntax_example = "novelty(count)",
-    sql_example = "SELECT novelty(3); -- 0.5",
-    argument(name = "count", description = "Earlier programs of the same family.")
-)]
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Novelty {
-    signature: Signature,
-}
-
 scalar_function!(
+    /// `novelty(count)`.
+    #[user_doc(
+        doc_section(label = "Utility"),
+        description = "`1 / sqrt(1 + count)`: 1 for a method family that was not seen before, less the more often it was. NULL for a count below zero.",
+        syntax_example = "novelty(count)",
+        sql_example = "SELECT novelty(3); -- 0.5",
+        argument(name = "count", description = "Earlier programs of the same family.")
+    )]
     Novelty,
     "novelty",
     exact(&[("count", DataType::Float64)]),

@@ -75,12 +75,12 @@ fn load(file: &str) -> Option<Vec<Case>> {
     let path = vector_folder().join(format!("{file}.json"));
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(_) if std::env::var("CLADE_SKIP_VECTORS").as_deref() == Ok("1") => {
+        Err(_) if std::env::var("CLADE_SKIP_SHARED").as_deref() == Ok("1") => {
             println!("{file}: skipped, {} is missing", path.display());
             return None;
         }
         Err(error) => panic!(
-            "cannot read the golden vectors {}: {error}; set CLADE_VECTORS to their folder, or CLADE_SKIP_VECTORS=1 to go without them",
+            "cannot read the golden vectors {}: {error}; set CLADE_VECTORS to their folder, or CLADE_SKIP_SHARED=1 to go without them",
             path.display()
         ),
     };

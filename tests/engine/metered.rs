@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use clade::model::{GenerateRequest, Generator, ModelError, ModelInfo, Sample, TokenPrice};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::instant::Scripted;
+use super::instant::Scripted;
 
 /// Tokens of every reply.
 pub const TOKENS: i64 = 12;

@@ -1,0 +1,152 @@
+//! Replies that were paid for. A reply is committed with its spend before its program runs, so that a kill between the reply and
+//! the sandbox pays only once. Its row in `evo.generations` is the only copy: the response cache finds it by the request, the
+//! queue by the attempt.
+
+use std::time::Duration;
+
+use clade_catalog::Txn;
+use datafusion::common::ScalarValue;
+use rusqlite::OptionalExtension;
+
+use super::attempt::Attempt;
+use super::budget::{self, Resource};
+use super::error::{Result, SchedulerError};
+use super::generate::Generated;
+use super::queue;
+use super::record;
+use super::services::Services;
+use crate::model::Sample;
+
+/// A reply with the identity it was committed under.
+#[derive(Debug, Clone)]
+pub struct PaidReply {
+    /// Generation id.
+    pub generation_id: String,
+    /// Cache key of the request it answers.
+    pub request_hash: String,
+    /// The prompt it answers, as its row keeps it.
+    pub prompt: String,
+    /// The reply.
+    pub sample: Sample,
+    /// When the request was sent, microseconds UTC.
+    pub started_at: i64,
+    /// When the reply was complete, microseconds UTC.
+    pub finished_at: i64,
+}
+
+/// Tokens and cost of a reply; a cached reply costs nothing now, an unknown count adds nothing.
+pub fn spend(sample: &Sample) -> Vec<(Resource, f64)> {
+    if sample.cached {
+        return Vec::new();
+    }
+    let tokens = sample.tokens_prompt.unwrap_or(0) + sample.tokens_completion.unwrap_or(0);
+    vec![
+        (Resource::Tokens, tokens as f64),
+        (Resource::CostUsd, sample.cost_usd.unwrap_or(0.0)),
+    ]
+}
+
+/// Commits a reply with its spend; the attempt holds no tokens any more.
+///
+/// # Errors
+/// When the store fails.
+pub async fn commit(services: &Services, attempt: &Attempt, generated: &Generated) -> Result<()> {
+    let mut txn = Txn::new();
+    txn.append(
+        "evo.generations",
+        record::generation_rows(services, attempt, generated).await?,
+    );
+    let spend = spend(&generated.sample);
+    let seconds = generated.seconds();
+    let (scope, id) = (attempt.scope.clone(), attempt.attempt_id.clone());
+    let (hash, generation_id) = (generated.request_hash.clone(), generated.generation_id.clone());
+    txn.control(move |tx| {
+        for (resource, amount) in &spend {
+            budget::spend(tx, &scope, *resource, *amount)?;
+        }
+        budget::spend(tx, &scope, Resource::ActiveSeconds, seconds)?;
+        budget::release_only(tx, &id, &[Resource::Tokens, Resource::CostUsd])?;
+        queue::note_paid(tx, &id, &generation_id)?;
+        tx.prepare_cached("INSERT OR IGNORE INTO response_cache (request_hash, generation_id) VALUES (?1, ?2)")?
+            .execute(rusqlite::params![hash, generation_id])?;
+        Ok::<_, rusqlite::Error>(())
+    });
+    services.store.commit(txn).await?;
+    Ok(())
+}
+
+/// The cached reply to a request.
+///
+/// # Errors
+/// When the store fails.
+pub async fn cached(services: &Services, request_hash: &str) -> Result<Option<Sample>> {
+    let hash = request_hash.to_owned();
+    let generation_id: Option<String> = services
+        .store
+        .control_read(move |conn| {
+            conn.prepare_cached("SELECT generation_id FROM response_cache WHERE request_hash = ?1")?
+                .query_row([hash], |row| row.get(0))
+                .optional()
+        })
+        .await?;
+    let Some(generation_id) = generation_id else {
+        return Ok(None);
+    };
+    Ok(find(services, &generation_id).await?.map(|reply| Sample {
+        cached: true,
+        latency: Duration::ZERO,
+        ..reply.sample
+    }))
+}
+
+/// A reply that was committed; `None` when its row is lost with a damaged file.
+///
+/// # Errors
+/// When the query fails or the reply's blob cannot be read.
+pub async fn find(services: &Services, generation_id: &str) -> Result<Option<PaidReply>> {
+    let context = || format!("reply {generation_id}");
+    let rows = services
+        .queries
+        .rows(
+            "SELECT generation_id, request_hash, prompt, response, response_bytes, response_hash, reasoning, finish_reason,
+                    tokens_prompt, tokens_completion, cost_usd,
+                    arrow_cast(started_at, 'Int64') AS started_at, arrow_cast(finished_at, 'Int64') AS finished_at
+             FROM evo.generations WHERE generation_id = $generation",
+            &[("generation", ScalarValue::from(generation_id))],
+            None,
+            None,
+        )
+        .await
+        .map_err(SchedulerError::query(context()))?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let read = || -> datafusion::error::Result<(PaidReply, i64, String)> {
+        let unsigned = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
+        let (started_at, finished_at) = (row.int("started_at")?, row.int("finished_at")?);
+        let sample = Sample {
+            text: row.text("response")?,
+            reasoning: row.optional_text("reasoning")?,
+            finish_reason: row.text("finish_reason")?,
+            tokens_prompt: unsigned(row.optional_int("tokens_prompt")?),
+            tokens_completion: unsigned(row.optional_int("tokens_completion")?),
+            cost_usd: row.optional_float("cost_usd")?,
+            cached: false,
+            latency: Duration::from_micros((finished_at - started_at).unsigned_abs()),
+        };
+        let reply = PaidReply {
+            generation_id: row.text("generation_id")?,
+            request_hash: row.text("request_hash")?,
+            prompt: row.text("prompt")?,
+            sample,
+            started_at,
+            finished_at,
+        };
+        Ok((reply, row.int("response_bytes")?, row.text("response_hash")?))
+    };
+    let (mut reply, bytes, hash) = read().map_err(SchedulerError::query(context()))?;
+    if i64::try_from(reply.sample.text.len()).unwrap_or(i64::MAX) != bytes {
+        // The row keeps head and tail of a long reply; the whole is a blob.
+        let whole = services.store.get_blob(&hash).await?;
+        reply.sample.text = String::from_utf8_lossy(&whole).into_owned();
+    }
+    Ok(Some(reply))
+}
