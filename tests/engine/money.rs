@@ -4,15 +4,21 @@ use std::sync::Arc;
 
 use clade::engine::{Engine, OpenMode};
 
-use super::fixture::{Fixture, add_task, number, open_store, rows, session, table};
+use super::fixture::{Fixture, add_task, instant, number, open_store, rows, session, table};
 use super::instant::Instant;
 use super::metered::{Metered, TOKENS};
 
 async fn metered(fixture: &Fixture, settings: &[&str], sandbox: Instant) -> Arc<Engine> {
     let models = vec![Arc::new(Metered::default()) as _];
-    let engine = open_store(&fixture.store(), settings, models, Arc::new(sandbox), OpenMode::Create)
-        .await
-        .unwrap();
+    let engine = open_store(
+        &fixture.store(),
+        settings,
+        models,
+        instant(Arc::new(sandbox)),
+        OpenMode::Create,
+    )
+    .await
+    .unwrap();
     add_task(&engine, "toy").await;
     engine
 }
