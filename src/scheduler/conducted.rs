@@ -44,7 +44,7 @@ impl Conducted {
         let mut controls = self.0.controls.lock();
         if controls.contains_key(id) {
             return Err(SchedulerError::Request(format!(
-                "'{id}' is at work in this process: wait for its end, or cancel it"
+                "'{id}' is being conducted by this process already: wait for its end, or cancel it"
             )));
         }
         controls.insert(id.to_owned(), control.clone());
@@ -112,7 +112,7 @@ mod tests {
                 .enter("r", &control)
                 .unwrap_err()
                 .to_string()
-                .contains("'r' is at work")
+                .contains("'r' is being conducted")
         );
         let waiter = tokio::spawn({
             let conducted = conducted.clone();

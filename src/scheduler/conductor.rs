@@ -413,12 +413,14 @@ impl Conductor {
     }
 }
 
-/// What an ending means for the run.
+/// What an ending means for the run. A node whose program the machine could not run is a failure like an attempt without a node.
 fn note(ending: &Ending, failures: &mut usize) -> Option<StopReason> {
-    if ending.status != "failed" {
-        if ending.status == "done" {
-            *failures = 0;
-        }
+    let is_node = ending.status == "done";
+    if is_node && ending.error_class.as_deref() != Some(ErrorClass::Infra.as_str()) {
+        *failures = 0;
+        return None;
+    }
+    if !is_node && ending.status != "failed" {
         return None;
     }
     let message = ending.error.clone().unwrap_or_default();

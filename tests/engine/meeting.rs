@@ -119,7 +119,7 @@ async fn nobody_works_on_a_run_or_statement_twice() {
     ] {
         let answer = table(session, sql).await;
         assert!(
-            answer.contains(&format!("{id} is at work in this process")),
+            answer.contains(&format!("{id} is being conducted by this process already")),
             "{sql}: {answer}"
         );
     }
