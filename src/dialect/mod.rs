@@ -17,6 +17,7 @@ mod split;
 mod tests;
 
 pub use ast::{CreateModel, CreatePolicy, DropPolicy, Evolve, Expand, ExpandClause, ExplainExpand, Statement};
+pub use duration::parse_duration;
 pub use error::{DialectError, Position};
 pub use evolve_options::{EvolveOptions, RunMode};
 pub use expand_options::{ExpandOptions, OnError};

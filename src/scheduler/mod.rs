@@ -5,6 +5,7 @@
 
 mod attempt;
 mod budget;
+mod cancel;
 mod candidate;
 mod conducted;
 mod conductor;

@@ -152,7 +152,7 @@ async fn a_wall_budget_ends_a_run_and_a_statement_and_leaves_nothing_in_the_queu
     rows(
         &client,
         "EVOLVE TASK 'toy' WITH (steps => 3000, workers => 1, seed => 1, mode => 'generation', generation_size => 3000,
-             max_wall => 0.3, id => 'r')",
+             max_wall => 4, id => 'r')",
     )
     .await
     .unwrap();
