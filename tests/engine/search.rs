@@ -142,13 +142,7 @@ async fn faults_of_the_provider_are_tried_again_and_use_no_step() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drained_run_resumes_and_ends_as_if_nothing_had_happened() {
     let whole = search(1, "generation", 11, false).await;
-    let fixture = Fixture::with(
-        Scripted::default(),
-        Instant {
-            shuffle: true,
-            ..Instant::default()
-        },
-    );
+    let fixture = Fixture::shuffled();
     let engine = fixture.create().await;
     let client = session(&engine);
     let sql = "EVOLVE TASK 'toy' WITH (steps => 40, workers => 3, seed => 11, mode => 'generation', id => 'r') ASYNC";
