@@ -15,7 +15,7 @@ mod store;
 mod value;
 
 pub use error::{BoxError, Result, StoreError};
-pub use provider::decoded::KeepDecoded;
+pub use provider::repeated::RepeatedQueries;
 pub use provider::schema::{StoreSchema, TableDoc, catalog_schemas};
 pub use provider::virtual_table::VirtualTable;
 pub use rows::Rows;

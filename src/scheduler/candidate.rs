@@ -1,5 +1,6 @@
 //! Running a program on one part of a task, and what its rows need to know of it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -94,6 +95,10 @@ pub async fn run_program(
         slot = services.job_slots.acquire() => slot.map_err(|_| SchedulerError::Cancelled)?,
         () = cancel.cancelled() => return Err(SchedulerError::Cancelled),
     };
+    let metric_hash = match run.self_reported {
+        true => None,
+        false => Some(hash_of(&run.split.metric_py).await?),
+    };
     let work_dir = WorkDir::create(&services.work_dir, &run.job_id).map_err(|source| SchedulerError::Io {
         path: services.work_dir.clone(),
         source,
@@ -137,18 +142,18 @@ pub async fn run_program(
         source,
     })?;
     drop(work_dir);
-    let metric_hash = if run.self_reported {
-        None
-    } else {
-        tokio::fs::read(&run.split.metric_py)
-            .await
-            .ok()
-            .map(|bytes| ids::sha256_hex(&bytes))
-    };
     Ok(ProgramResult {
         job_id: run.job_id,
         code_hash: ids::sha256_hex(run.code.as_bytes()),
         metric_hash,
         candidate: result?,
     })
+}
+
+async fn hash_of(path: &Path) -> Result<String> {
+    let bytes = tokio::fs::read(path).await.map_err(|source| SchedulerError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(ids::sha256_hex(&bytes))
 }

@@ -13,7 +13,7 @@ use tracing::warn;
 use super::candidate::{ProgramRun, run_program};
 use super::error::{Result, SchedulerError};
 use super::ids;
-use super::record;
+use super::record::{self, JobPurpose};
 use super::retry;
 use super::run::{BestNode, Progress, Run};
 use super::services::Services;
@@ -67,12 +67,12 @@ pub async fn progress(services: &Services, run: &Run) -> Result<Progress> {
 /// # Errors
 /// When the sandbox or the store fails.
 pub async fn final_run(services: &Arc<Services>, run: &Run, cancel: &CancellationToken) -> Result<Option<String>> {
+    if let Some(node_id) = graded_node(services, &run.run_id).await? {
+        return Ok(Some(node_id));
+    }
     let Some((node_id, code, seed)) = choose(services, run).await? else {
         return Ok(None);
     };
-    if is_graded(services, &run.run_id).await? {
-        return Ok(Some(node_id));
-    }
     let task = services.task(&run.task_id).await?;
     let job_id = ids::job_id(&run.run_id, "final", 0);
     let mut submission = None;
@@ -106,10 +106,16 @@ pub async fn final_run(services: &Arc<Services>, run: &Run, cancel: &Cancellatio
         "s{}",
         &ids::sha256_hex(format!("{}/{node_id}", run.run_id).as_bytes())[..20]
     );
+    let purpose = JobPurpose {
+        attempt_id: None,
+        run_id: Some(&run.run_id),
+        task_id: &run.task_id,
+        split: "final",
+    };
     let mut txn = Txn::new();
     txn.append(
         "sandbox.jobs",
-        record::job_rows(services, None, &run.task_id, "final", &run.sandbox, &result).await?,
+        record::job_rows(services, purpose, &run.sandbox, &result).await?,
     );
     if let Some(bytes) = submission {
         let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
@@ -147,57 +153,49 @@ pub async fn final_run(services: &Arc<Services>, run: &Run, cancel: &Cancellatio
 /// Best evaluator-scored node; without one, a seeded draw among the nodes that have a program.
 async fn choose(services: &Services, run: &Run) -> Result<Option<(String, String, i64)>> {
     let parameters = [("run", ScalarValue::from(run.run_id.as_str()))];
-    let select = |condition: &str, order: &str| {
-        format!(
-            "SELECT node_id, code, seed FROM evo.nodes WHERE run_id = $run AND code IS NOT NULL {condition} ORDER BY {order}"
-        )
-    };
-    let query = async |sql: String| {
-        services
-            .queries
-            .rows(&sql, &parameters, None, None)
-            .await
-            .map_err(SchedulerError::query("final selection"))
-    };
-    let best = query(select(
-        "AND signed_score IS NOT NULL",
-        "signed_score DESC, step LIMIT 1",
-    ))
-    .await?;
-    let chosen = match best.first() {
-        Some(row) => Some((row.text("node_id"), row.text("code"), row.int("seed"))),
-        None => {
-            let all = query(select("", "step")).await?;
-            let count = all.len();
-            let pick = if count == 0 {
-                0
-            } else {
-                ids::draw_rng(run.options.seed, -1).random_range(0..count)
-            };
-            all.iter()
-                .nth(pick)
-                .map(|row| (row.text("node_id"), row.text("code"), row.int("seed")))
+    let fault = SchedulerError::query("final selection");
+    let chosen = async || -> datafusion::error::Result<Option<(String, String, i64)>> {
+        let first = async |condition: &str, order: &str| {
+            let sql = format!(
+                "SELECT node_id, code, seed FROM evo.nodes WHERE run_id = $run AND code IS NOT NULL {condition}
+                 ORDER BY {order}"
+            );
+            let rows = services.queries.rows(&sql, &parameters, None, None).await?;
+            let row = rows.first();
+            row.map(|row| Ok((row.text("node_id")?, row.text("code")?, row.int("seed")?)))
+                .transpose()
+        };
+        if let Some(best) = first("AND signed_score IS NOT NULL", "signed_score DESC, step LIMIT 1").await? {
+            return Ok(Some(best));
+        }
+        let programs = "SELECT count(*) AS programs FROM evo.nodes WHERE run_id = $run AND code IS NOT NULL";
+        let rows = services.queries.rows(programs, &parameters, None, None).await?;
+        match rows.first().map(|row| row.int("programs")).transpose()? {
+            None | Some(0) => Ok(None),
+            Some(programs) => {
+                let pick = ids::draw_rng(run.options.seed, -1).random_range(0..programs);
+                first("", &format!("step LIMIT 1 OFFSET {pick}")).await
+            }
         }
     };
-    let Some((node_id, code, seed)) = chosen else {
-        return Ok(None);
-    };
-    let read = || Ok::<_, datafusion::error::DataFusionError>((node_id?, code?, seed?));
-    read().map(Some).map_err(SchedulerError::query("final selection"))
+    chosen().await.map_err(fault)
 }
 
-async fn is_graded(services: &Services, run_id: &str) -> Result<bool> {
-    let rows = services
-        .queries
-        .rows(
-            "SELECT submission_id FROM bench.grades WHERE run_id = $run LIMIT 1",
-            &[("run", ScalarValue::from(run_id))],
-            None,
-            None,
-        )
-        .await
-        .map_err(SchedulerError::query("grades"))?;
-    Ok(!rows.is_empty())
+/// The node that the run's grade belongs to; later nodes of the run, which an EXPAND may have made, do not change it.
+async fn graded_node(services: &Services, run_id: &str) -> Result<Option<String>> {
+    let read = async || {
+        let rows = services
+            .queries
+            .rows(
+                "SELECT node_id FROM bench.grades WHERE run_id = $run AND node_id IS NOT NULL ORDER BY graded_at LIMIT 1",
+                &[("run", ScalarValue::from(run_id))],
+                None,
+                None,
+            )
+            .await?;
+        rows.first().map(|row| row.text("node_id")).transpose()
+    };
+    read().await.map_err(SchedulerError::query("grades"))
 }
 
 /// Scores of a task's leaderboard, best first.

@@ -48,7 +48,7 @@ pub use finish::leaderboard;
 pub use ids::{attempt_id, derive_seed, draw_rng, fresh_id, node_id, sha256_hex};
 pub use index::{IndexedNode, NodeOutcome, Place, RunIndex};
 pub use lease::{LeaseRow, host_name, leases, this_process};
-pub use record::{Ending, job_rows};
+pub use record::{Ending, JobPurpose, job_rows};
 pub use run::{BestNode, ENGINE_VERSION, Progress, Run, RunOptions};
 pub use runs::{RunHandle, Scheduler};
 pub use select::{Candidates, Drawn, candidates, draw as draw_step};

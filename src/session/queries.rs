@@ -1,13 +1,14 @@
-//! Queries of the engine itself: planned and optimised once by text and run, bound to a snapshot and to parameters at each call.
+//! Queries of the engine itself: planned once by text and run, bound to a snapshot and to parameters at each call.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use clade_catalog::{KeepDecoded, Snapshot, Store};
+use clade_catalog::{RepeatedQueries, Snapshot, Store};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::error::Result;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use parking_lot::Mutex;
 
@@ -28,19 +29,22 @@ pub struct Queries {
 /// Most plans kept; the engine's own texts are few, policies add theirs.
 const MOST_PLANS: usize = 256;
 
-/// A plan that was optimised keeps `current_run()` as a constant, so plans are kept by run.
+/// A plan that was optimised holds `current_run()` as a constant, so plans are kept by run.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct PlanKey {
     sql: String,
     run_id: Option<String>,
 }
 
-/// A logical plan that is used more than once.
+/// A plan that is used more than once.
 #[derive(Debug, Clone)]
-struct Plan {
-    logical: LogicalPlan,
-    /// Optimised for good; a plan whose functions change from statement to statement, such as `now()`, cannot be.
-    optimised: bool,
+enum Plan {
+    /// Not optimised, since its functions change from statement to statement, such as `now()`.
+    Logical(LogicalPlan),
+    /// Optimised for good; parameters are still to be put in.
+    Optimised(LogicalPlan),
+    /// Without parameters: only its scans are bound when it is executed. This one never is; each execution resets a copy.
+    Physical(Arc<dyn ExecutionPlan>),
 }
 
 impl Queries {
@@ -49,7 +53,7 @@ impl Queries {
         // These queries are asked at every step over rows that are in memory already: planning for several threads, and
         // moving rows between them, costs more than it gains.
         let config = base.config_mut();
-        config.set_extension(Arc::new(KeepDecoded));
+        config.set_extension(Arc::new(RepeatedQueries));
         let options = config.options_mut();
         options.execution.target_partitions = 1;
         options.optimizer.enable_round_robin_repartition = false;
@@ -111,47 +115,66 @@ impl Queries {
             None => self.store.snapshot(None).await?,
         };
         let state = self.bind(snapshot, run_id);
-        let Plan { logical, optimised } = self.plan(&state, sql, run_id).await?;
-        let mut plan = logical;
-        if !parameters.is_empty() {
-            let values: HashMap<String, ScalarValue> = parameters
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), value.clone()))
-                .collect();
-            plan = plan.with_param_values(ParamValues::from(values))?;
-        }
-        if !optimised {
-            plan = state.optimize(&plan)?;
-        }
-        let physical = state.query_planner().create_physical_plan(&plan, &state).await?;
-        Ok((physical, state.task_ctx()))
-    }
-
-    async fn plan(&self, state: &SessionState, sql: &str, run_id: Option<&str>) -> Result<Plan> {
         let key = PlanKey {
             sql: sql.to_owned(),
             run_id: run_id.map(str::to_owned),
         };
-        if let Some(plan) = self.plans.lock().get(&key) {
-            return Ok(plan.clone());
-        }
+        let kept = self.plans.lock().get(&key).cloned();
+        let plan = match kept {
+            Some(plan) => plan,
+            None => self.keep(key, self.plan(&state, sql, parameters.is_empty()).await?),
+        };
+        let physical = match plan {
+            Plan::Physical(physical) => reset_plan_states(physical)?,
+            Plan::Optimised(logical) => plan_physical(&state, &with_parameters(logical, parameters)?).await?,
+            Plan::Logical(logical) => {
+                let optimised = state.optimize(&with_parameters(logical, parameters)?)?;
+                plan_physical(&state, &optimised).await?
+            }
+        };
+        Ok((physical, state.task_ctx()))
+    }
+
+    async fn plan(&self, state: &SessionState, sql: &str, is_whole: bool) -> Result<Plan> {
         let logical = state.create_logical_plan(sql).await?;
         let lineage = lineage(&logical, DEFAULT_SCHEMA)?;
-        let optimised = lineage.volatile.is_empty() && lineage.stable.iter().all(|name| name == CURRENT_RUN);
-        let plan = Plan {
-            logical: if optimised { state.optimize(&logical)? } else { logical },
-            optimised,
-        };
+        let is_lasting = lineage.volatile.is_empty() && lineage.stable.iter().all(|name| name == CURRENT_RUN);
+        if !is_lasting {
+            return Ok(Plan::Logical(logical));
+        }
+        let optimised = state.optimize(&logical)?;
+        Ok(match is_whole && lineage.table_functions.is_empty() {
+            true => Plan::Physical(plan_physical(state, &optimised).await?),
+            false => Plan::Optimised(optimised),
+        })
+    }
+
+    fn keep(&self, key: PlanKey, plan: Plan) -> Plan {
         let mut plans = self.plans.lock();
         if plans.len() >= MOST_PLANS {
             plans.clear();
         }
         plans.insert(key, plan.clone());
-        Ok(plan)
+        plan
     }
 
     /// Forgets all plans: a policy or view they may read has changed.
     pub fn forget_plans(&self) {
         self.plans.lock().clear();
     }
+}
+
+fn with_parameters(plan: LogicalPlan, parameters: &[(&str, ScalarValue)]) -> Result<LogicalPlan> {
+    if parameters.is_empty() {
+        return Ok(plan);
+    }
+    let values: HashMap<String, ScalarValue> = parameters
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.clone()))
+        .collect();
+    plan.with_param_values(ParamValues::from(values))
+}
+
+async fn plan_physical(state: &SessionState, optimised: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    state.query_planner().create_physical_plan(optimised, state).await
 }

@@ -2,6 +2,7 @@
 
 pub mod fixture;
 pub mod instant;
+mod kept_plans;
 mod meeting;
 pub mod metered;
 mod money;

@@ -1,4 +1,4 @@
-//! Scans that keep the cold rows they read decoded in memory, for statements that are asked again and again.
+//! Scans that keep the cold rows they read decoded in memory, for queries that are asked again and again.
 
 use std::sync::Arc;
 
@@ -6,16 +6,13 @@ use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::concat;
 use arrow::datatypes::Int64Type;
 use datafusion::common::Result;
+use datafusion::execution::TaskContext;
 use datafusion::physical_plan::collect;
 
+use super::repeated::RepeatedQueries;
 use super::scan::TableScan;
 use crate::cold::file::ColdFile;
 use crate::spec::ColumnType;
-
-/// Extension of a session's config: cold rows that its statements read stay decoded in memory, within
-/// [`crate::StoreOptions::cold_cache_bytes`]. Scans of long texts and of more rows than fit read the files each time.
-#[derive(Debug, Clone, Copy)]
-pub struct KeepDecoded;
 
 /// Bytes of a decoded text, roughly, before it is known.
 const TEXT_BYTES: usize = 64;
@@ -27,7 +24,7 @@ const NUMBER_BYTES: usize = 8;
 impl TableScan<'_> {
     /// The rows of cold files up to the snapshot, in commit order; `None` when they are to be read from the files.
     pub(super) async fn decoded(&self, files: &[Arc<ColdFile>]) -> Result<Option<Vec<RecordBatch>>> {
-        if self.session.config().get_extension::<KeepDecoded>().is_none() || !self.fits(files) {
+        if self.config.get_extension::<RepeatedQueries>().is_none() || !self.fits(files) {
             return Ok(None);
         }
         let mut batches = Vec::with_capacity(files.len());
@@ -89,7 +86,10 @@ impl TableScan<'_> {
             }
         }
         let plan = self.files(std::slice::from_ref(file), missing.clone(), None, 1, None)?;
-        let batches = collect(plan, self.session.task_ctx()).await?;
+        let context = TaskContext::default()
+            .with_session_config(self.config.clone())
+            .with_runtime(Arc::clone(self.runtime));
+        let batches = collect(plan, Arc::new(context)).await?;
         for (place, index) in missing.iter().enumerate() {
             let parts: Vec<&dyn arrow::array::Array> =
                 batches.iter().map(|batch| batch.column(place).as_ref()).collect();

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use datafusion::catalog::Session;
 use datafusion::common::pruning::PrunableStatistics;
 use datafusion::common::{Result, ScalarValue, Statistics};
 use datafusion::config::TableParquetOptions;
@@ -11,6 +10,7 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
@@ -18,6 +18,7 @@ use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExecBuilder;
 use datafusion::physical_plan::union::UnionExec;
+use datafusion::prelude::SessionConfig;
 use object_store::ObjectMeta;
 
 use crate::cold::columns::ColumnCache;
@@ -34,7 +35,8 @@ const FOOTER_BYTES: usize = 64 << 10;
 
 /// One scan of one table.
 pub(crate) struct TableScan<'a> {
-    pub(crate) session: &'a dyn Session,
+    pub(crate) config: &'a SessionConfig,
+    pub(crate) runtime: &'a Arc<RuntimeEnv>,
     pub(crate) location: &'a Location,
     pub(crate) columns: &'a ColumnCache,
     pub(crate) spec: &'a TableSpec,
@@ -136,7 +138,7 @@ impl TableScan<'_> {
         let partitions = usize::try_from(bytes / PARTITION_BYTES)
             .unwrap_or(usize::MAX)
             .saturating_add(1);
-        let partitions = partitions.min(self.session.config().target_partitions()).max(1);
+        let partitions = partitions.min(self.config.target_partitions()).max(1);
         self.files(files, projection, limit, partitions, self.predicate.as_ref())
     }
 
@@ -150,12 +152,12 @@ impl TableScan<'_> {
         predicate: Option<&Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = self.spec.full_schema();
-        let runtime = self.session.runtime_env();
+        let runtime = self.runtime;
         if runtime.object_store(self.location.object_store_url()?).is_err() {
             runtime.register_object_store(self.location.root(), Arc::clone(self.location.store()));
         }
         let options = TableParquetOptions {
-            global: self.session.config_options().execution.parquet.clone(),
+            global: self.config.options().execution.parquet.clone(),
             ..TableParquetOptions::default()
         };
         let reader = CachedParquetFileReaderFactory::new(

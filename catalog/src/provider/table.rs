@@ -9,13 +9,16 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
-use super::newest_exec::NewestExec;
-use super::scan::TableScan;
+use super::late_scan_exec::LateScanExec;
+use super::repeated::RepeatedQueries;
+use super::stored_scan::StoredScan;
 use crate::spec::{TableKind, TableSpec};
-use crate::store::{Snapshot, Store};
+use crate::store::Store;
 
 /// A stored table. It is bound to a snapshot when it is scanned: the one in the session's config extensions, or the newest.
+/// A scan of [`RepeatedQueries`] is bound anew whenever it is executed.
 #[derive(Debug)]
 pub(crate) struct StoredTable {
     store: Store,
@@ -75,11 +78,6 @@ impl TableProvider for StoredTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let snapshot = match session.config().get_extension::<Snapshot>() {
-            Some(snapshot) => snapshot,
-            None => self.store.snapshot(None).await?,
-        };
-        let state = self.store.table_state(&self.spec, &snapshot).await?;
         let columns: Vec<usize> = match projection {
             Some(projection) => projection.clone(),
             None => (0..self.schema().fields().len()).collect(),
@@ -91,30 +89,20 @@ impl TableProvider for StoredTable {
             }
             None => None,
         };
-        let mut scan = TableScan {
-            session,
-            location: &self.store.inner.location,
-            columns: &self.store.inner.columns,
-            spec: &self.spec,
-            state: &state,
-            seq: snapshot.seq(),
+        let scan = StoredScan {
+            store: self.store.clone(),
+            spec: Arc::clone(&self.spec),
+            newest_only: self.newest_only(),
             projection: columns,
             predicate,
             limit,
         };
-        if !self.newest_only() {
-            return scan.plan().await;
+        let plan = scan.plan(session.config(), session.runtime_env()).await?;
+        if session.config().get_extension::<RepeatedQueries>().is_none() {
+            return Ok(plan);
         }
-        scan.limit = None;
-        let kept = scan.projection.len();
-        let mut place = |column: usize| {
-            scan.projection.iter().position(|c| *c == column).unwrap_or_else(|| {
-                scan.projection.push(column);
-                scan.projection.len() - 1
-            })
-        };
-        let key = self.spec.key_indices().into_iter().map(&mut place).collect();
-        let seq = place(self.spec.seq_index());
-        NewestExec::try_new(scan.plan().await?, key, seq, kept)
+        let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new())?;
+        let statistics = statistics.as_ref().clone();
+        Ok(Arc::new(LateScanExec::new(Arc::new(scan), plan.schema(), statistics)))
     }
 }

@@ -7,10 +7,15 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Result;
+use datafusion::common::{Result, Statistics, project_schema};
 use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+
+use super::late_scan_exec::{LateScan, LateScanExec};
+use super::repeated::RepeatedQueries;
 
 /// A table whose rows are computed when it is read, as `system.storage`.
 #[async_trait]
@@ -47,15 +52,48 @@ impl TableProvider for VirtualTableProvider {
 
     async fn scan(
         &self,
-        _: &dyn Session,
+        session: &dyn Session,
         projection: Option<&Vec<usize>>,
         _: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let rows = self.0.rows().await?;
-        let source = MemorySourceConfig::try_new(&[vec![rows]], self.0.schema(), projection.cloned())?;
-        Ok(datafusion::datasource::source::DataSourceExec::from_data_source(
-            source.with_limit(limit),
-        ))
+        let scan = VirtualScan {
+            table: Arc::clone(&self.0),
+            projection: projection.cloned(),
+            limit,
+        };
+        if session.config().get_extension::<RepeatedQueries>().is_none() {
+            return scan.plan().await;
+        }
+        let schema = project_schema(&self.0.schema(), projection)?;
+        let statistics = Statistics::new_unknown(&schema);
+        Ok(Arc::new(LateScanExec::new(Arc::new(scan), schema, statistics)))
+    }
+}
+
+/// What a statement reads of a virtual table.
+#[derive(Debug)]
+struct VirtualScan {
+    table: Arc<dyn VirtualTable>,
+    projection: Option<Vec<usize>>,
+    limit: Option<usize>,
+}
+
+impl VirtualScan {
+    async fn plan(&self) -> Result<Arc<dyn ExecutionPlan>> {
+        let rows = self.table.rows().await?;
+        let source = MemorySourceConfig::try_new(&[vec![rows]], self.table.schema(), self.projection.clone())?;
+        Ok(DataSourceExec::from_data_source(source.with_limit(self.limit)))
+    }
+}
+
+#[async_trait]
+impl LateScan for VirtualScan {
+    fn table(&self) -> &str {
+        self.table.name()
+    }
+
+    async fn bind(&self, _: &Arc<TaskContext>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.plan().await
     }
 }

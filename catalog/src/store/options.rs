@@ -119,7 +119,7 @@ pub struct StoreOptions {
     pub maintenance: MaintenanceOptions,
     /// Memory for decoded hot rows.
     pub hot_cache_bytes: usize,
-    /// Memory for decoded columns of cold files; see [`crate::KeepDecoded`].
+    /// Memory for decoded columns of cold files; see [`crate::RepeatedQueries`].
     pub cold_cache_bytes: usize,
     /// How long to wait for other processes that write.
     pub busy_timeout: Duration,

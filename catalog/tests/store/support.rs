@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use clade_catalog::{
-    KeepDecoded, MaintenanceOptions, Rows, Snapshot, Specs, Store, StoreOptions, TableSpec, catalog_schemas,
+    RepeatedQueries, MaintenanceOptions, Rows, Snapshot, Specs, Store, StoreOptions, TableSpec, catalog_schemas,
 };
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, SchemaProvider};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -53,7 +53,7 @@ pub fn session(store: &Store, snapshot: Option<Arc<Snapshot>>) -> SessionContext
 /// A session that keeps the cold rows it reads decoded.
 pub fn keeping_session(store: &Store, snapshot: Option<Arc<Snapshot>>) -> SessionContext {
     session_with(
-        SessionConfig::new().with_extension(Arc::new(KeepDecoded)),
+        SessionConfig::new().with_extension(Arc::new(RepeatedQueries)),
         store,
         snapshot,
     )

@@ -18,7 +18,7 @@ use crate::cli::terminal::{Look, note};
 use crate::dialect::parse_duration;
 use crate::engine::EngineError;
 use crate::sandbox::ResultState;
-use crate::scheduler::{ProgramRun, fresh_id, job_rows, run_program};
+use crate::scheduler::{JobPurpose, ProgramRun, fresh_id, job_rows, run_program};
 
 /// Columns of a job that are printed.
 const COLUMNS: &str = "job_id, task_id, split, backend, status, score, cause, detail, exit_code, signal, oom, \
@@ -90,8 +90,13 @@ pub async fn run(args: ExecArgs, context: &Context) -> Result<(), CliError> {
         let result = run_program(services, program, &cancel, None)
             .await
             .map_err(EngineError::from)?;
-        let part = if args.is_final { "final" } else { "validation" };
-        let rows = job_rows(services, None, &args.task, part, &sandbox, &result)
+        let purpose = JobPurpose {
+            attempt_id: None,
+            run_id: None,
+            task_id: &args.task,
+            split: if args.is_final { "final" } else { "validation" },
+        };
+        let rows = job_rows(services, purpose, &sandbox, &result)
             .await
             .map_err(EngineError::from)?;
         let mut txn = Txn::new();

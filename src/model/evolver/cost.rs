@@ -8,7 +8,7 @@ use super::profile::{Series, TaskProfile};
 /// Seconds a program starts with: the imports.
 pub(crate) const START: f64 = 2.0;
 /// Longest a program should usually run.
-const USUAL: f64 = 20.0;
+const USUAL: f64 = 12.0;
 /// Share of the time limit a program may take by the estimate, which may be wrong by a factor.
 const SHARE_OF_LIMIT: f64 = 0.15;
 

@@ -5,10 +5,22 @@ use serde_json::json;
 
 use super::signed;
 use crate::sandbox::CapturedLog;
-use crate::scheduler::attempt::Attempt;
 use crate::scheduler::candidate::ProgramResult;
 use crate::scheduler::error::Result;
 use crate::scheduler::services::Services;
+
+/// What a job was run for.
+#[derive(Debug, Clone, Copy)]
+pub struct JobPurpose<'a> {
+    /// Attempt that it served.
+    pub attempt_id: Option<&'a str>,
+    /// Run that it belongs to.
+    pub run_id: Option<&'a str>,
+    /// Task.
+    pub task_id: &'a str,
+    /// Part of the task: validation or final.
+    pub split: &'a str,
+}
 
 /// Rows of a sandbox job.
 ///
@@ -16,9 +28,7 @@ use crate::scheduler::services::Services;
 /// When a blob cannot be written.
 pub async fn job_rows(
     services: &Services,
-    attempt: Option<&Attempt>,
-    task_id: &str,
-    split: &str,
+    purpose: JobPurpose<'_>,
     backend: &str,
     run: &ProgramResult,
 ) -> Result<Rows> {
@@ -28,10 +38,10 @@ pub async fn job_rows(
     let submission = job.submission.as_ref();
     rows.push([
         ("job_id", run.job_id.clone().into()),
-        ("attempt_id", attempt.map(|attempt| attempt.attempt_id.clone()).into()),
-        ("run_id", attempt.and_then(|attempt| attempt.run_id.clone()).into()),
-        ("task_id", task_id.into()),
-        ("split", split.into()),
+        ("attempt_id", purpose.attempt_id.map(str::to_owned).into()),
+        ("run_id", purpose.run_id.map(str::to_owned).into()),
+        ("task_id", purpose.task_id.into()),
+        ("split", purpose.split.into()),
         ("backend", backend.into()),
         ("status", candidate.state.as_str().into()),
         ("detail", candidate.detail.clone().into()),
@@ -61,7 +71,7 @@ pub async fn job_rows(
         ("logs_truncated", (job.stdout.truncated || job.stderr.truncated).into()),
         (
             "score",
-            if split == "final" {
+            if purpose.split == "final" {
                 Value::Null
             } else {
                 candidate.score.into()

@@ -7,7 +7,7 @@ mod node_rows;
 
 pub use attempt_rows::{Ending, attempt_rows, cancelled_rows, planned_rows};
 pub use generation_rows::generation_rows;
-pub use job_rows::job_rows;
+pub use job_rows::{JobPurpose, job_rows};
 pub use node_rows::{Edge, Finished, NodeRecord, rows};
 
 /// A count as a signed column keeps it.

@@ -2,7 +2,7 @@
 
 use clade_catalog::{Rows, Txn, Value};
 
-use super::{Ending, attempt_rows, generation_rows, job_rows, signed};
+use super::{Ending, JobPurpose, attempt_rows, generation_rows, job_rows, signed};
 use crate::scheduler::attempt::Attempt;
 use crate::scheduler::budget::Resource;
 use crate::scheduler::candidate::ProgramResult;
@@ -124,15 +124,13 @@ pub async fn rows(
     finished: &Finished,
 ) -> Result<()> {
     if let Some(candidate) = &finished.candidate {
-        let rows = job_rows(
-            services,
-            Some(attempt),
-            &attempt.task_id,
-            "validation",
-            &attempt.sandbox,
-            candidate,
-        )
-        .await?;
+        let purpose = JobPurpose {
+            attempt_id: Some(&attempt.attempt_id),
+            run_id: attempt.run_id.as_deref(),
+            task_id: &attempt.task_id,
+            split: "validation",
+        };
+        let rows = job_rows(services, purpose, &attempt.sandbox, candidate).await?;
         txn.append("sandbox.jobs", rows);
     }
     if !finished.generated.committed {
