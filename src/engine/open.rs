@@ -285,6 +285,7 @@ fn sandboxes(config: &Config) -> Result<Sandboxes> {
     })?;
     let native = Arc::new(NativeExecutor::new(NativeOptions {
         hidden: vec![store],
+        warm_cpus: config.sandbox.cpus,
         ..NativeOptions::new(python.clone()).with_warm_pool()
     })?);
     let process = Arc::new(ProcessExecutor::new(ProcessOptions::new(python))?);

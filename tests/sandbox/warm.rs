@@ -79,6 +79,17 @@ print(random.random(), numpy.random.rand())
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn libraries_of_a_warm_job_use_its_cpus_only() {
+    let bench = Bench::new();
+    let mut options = bench.options().with_warm_pool();
+    options.warm_cpus = 1;
+    let native = NativeExecutor::new(options).unwrap();
+    let code = "import sklearn, threadpoolctl; print({pool['num_threads'] for pool in threadpoolctl.threadpool_info()})";
+    assert_eq!(run(&native, &bench, code).await.stdout.text(), "{1}\n");
+    bench.finish(native);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_used_up_zygote_is_replaced() {
     let bench = Bench::new();
     let mut options = bench.options().with_warm_pool();

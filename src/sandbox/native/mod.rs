@@ -99,6 +99,8 @@ pub struct NativeOptions {
     pub warm_standby: usize,
     /// Jobs after which the warm interpreter is replaced.
     pub zygote_jobs: u32,
+    /// CPUs that the libraries of a warm job may use, 0 for all: they make up their minds when the pool loads them.
+    pub warm_cpus: u32,
 }
 
 impl NativeOptions {
@@ -118,6 +120,7 @@ impl NativeOptions {
             standby: 1,
             warm_standby: 1,
             zygote_jobs: 500,
+            warm_cpus: 0,
         }
     }
 
@@ -178,6 +181,7 @@ impl NativeExecutor {
             environment: self.environment.clone(),
             preload: self.options.preload.clone(),
             zygote_jobs: self.options.zygote_jobs.max(1),
+            warm_cpus: self.options.warm_cpus,
         };
         let helper = self.helper.clone();
         let launcher = tokio::task::spawn_blocking(move || Launcher::start(&helper, &config))

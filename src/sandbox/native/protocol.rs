@@ -34,6 +34,8 @@ pub(super) struct LauncherConfig {
     pub(super) preload: Option<Vec<String>>,
     /// Jobs after which the zygote is replaced.
     pub(super) zygote_jobs: u32,
+    /// CPUs that numeric libraries of the zygote's children use; 0 for all.
+    pub(super) warm_cpus: u32,
 }
 
 /// Files that every jail of an environment shows, read-only.
