@@ -33,7 +33,7 @@ fn the_second_control_c_ends_a_search_at_once_and_another_process_sees_it() {
     let mut search = Terminal::start(command.env("CLADE_PYTHON", python()).env("NO_COLOR", "1"), 160);
     search.expect("run r: breast-cancer with openmle_evo and evolver");
     // The first program is scored, so that there is something to keep and the next one is in flight.
-    search.expect("step 1/500");
+    search.expect("last draft: success");
 
     let mut watch = place
         .command(["watch", "r"])
