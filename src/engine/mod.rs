@@ -18,10 +18,12 @@ mod policies;
 mod query_note;
 mod recordings;
 mod reference;
+mod refusal;
 mod session;
 mod settings;
 mod settings_table;
 mod statements;
+mod targets;
 mod tasks;
 
 pub use defaults::Defaults;

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clade_catalog::Snapshot;
+use datafusion::common::GetExt;
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::dml::CopyTo;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::execute_stream;
 
@@ -15,20 +17,32 @@ use super::notice::Notice;
 use super::output::QueryOutput;
 use super::session::Session;
 use super::settings::shown;
-use crate::dialect::{CreateModel, Evolve, Expand, ParsedStatement, Statement};
+use crate::dialect::{CreateModel, Evolve, Expand, ParsedStatement, Position, Statement};
 use crate::plan::{Access, ExpandMode, PlanError, check_statement, plan_expand};
 use crate::scheduler::{Progress, Run, RunHandle, fresh_id};
-use crate::session::DEFAULT_SCHEMA;
 
 impl Session {
     pub(super) async fn dispatch(&self, parsed: ParsedStatement, snapshot: Arc<Snapshot>) -> Result<QueryOutput> {
-        let ParsedStatement { statement, sql, .. } = parsed;
+        let ParsedStatement {
+            statement,
+            sql,
+            line,
+            column,
+        } = parsed;
         match statement {
             Statement::DataFusion(statement) => {
-                if let Some(table) = described(&statement)
-                    && let Some(columns) = self.engine.describe_rows(table).await?
-                {
-                    return Ok(columns);
+                let refused = match described(&statement) {
+                    Some(table) => match self.engine.describe_rows(table).await? {
+                        Some(columns) => return Ok(columns),
+                        None => self.refused_description(table)?,
+                    },
+                    None => match self.refused_variable(&statement) {
+                        None => self.refused_target(&statement).await?,
+                        refused => refused,
+                    },
+                };
+                if let Some(refusal) = refused {
+                    return Err(refusal.within(&sql, Position { line, column }));
                 }
                 if let Some(variable) = shown(&statement)
                     && let Some(value) = self.show(&variable)?
@@ -164,28 +178,6 @@ impl Session {
         }
     }
 
-    /// What belongs to Clade stays; DataFusion would say that it does not exist.
-    fn check_dropped(&self, ddl: &DdlStatement) -> Result<()> {
-        let name = match ddl {
-            DdlStatement::DropTable(drop) => &drop.name,
-            DdlStatement::DropView(drop) => &drop.name,
-            _ => return Ok(()),
-        };
-        let schema = name.schema().unwrap_or(DEFAULT_SCHEMA);
-        let is_fixed = self
-            .engine
-            .catalog
-            .get(schema)
-            .is_some_and(|tables| tables.is_fixed(name.table()));
-        if is_fixed {
-            return Err(EngineError::Request(format!(
-                "{schema}.{} is part of Clade and cannot be dropped",
-                name.table()
-            )));
-        }
-        Ok(())
-    }
-
     async fn run_plan(&self, state: &SessionState, plan: LogicalPlan) -> Result<QueryOutput> {
         check_statement(&plan, self.access)?;
         match plan {
@@ -198,7 +190,6 @@ impl Session {
                 Ok(QueryOutput::done(said))
             }
             LogicalPlan::Ddl(ddl) => {
-                self.check_dropped(&ddl)?;
                 let said = made(&ddl);
                 let frame = self.context().execute_logical_plan(LogicalPlan::Ddl(ddl)).await?;
                 Ok(QueryOutput::of_stream(frame.execute_stream().await?).with(Notice::Info(said)))
@@ -208,6 +199,9 @@ impl Session {
                 Ok(QueryOutput::of_stream(frame.execute_stream().await?))
             }
             plan => {
+                if let LogicalPlan::Copy(copy) = &plan {
+                    check_copy(copy)?;
+                }
                 let warning = self.missing_run(&plan)?;
                 let physical = state.create_physical_plan(&plan).await?;
                 let mut output = QueryOutput::of_stream(execute_stream(physical, state.task_ctx())?);
@@ -274,6 +268,27 @@ impl Session {
             .map_err(EngineError::from);
         }
         run_row(handle).await
+    }
+}
+
+/// Refuses what a CSV file cannot hold before any of it is written.
+fn check_copy(copy: &CopyTo) -> Result<()> {
+    if copy.file_type.get_ext() != "csv" {
+        return Ok(());
+    }
+    match copy
+        .input
+        .schema()
+        .fields()
+        .iter()
+        .find(|field| field.data_type().is_nested())
+    {
+        Some(field) => Err(EngineError::Request(format!(
+            "COPY to CSV cannot write the column {name}, which is a list: leave it out, write \
+             array_to_string({name}, ' ') AS {name}, or copy to Parquet or JSON",
+            name = field.name()
+        ))),
+        None => Ok(()),
     }
 }
 
