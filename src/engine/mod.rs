@@ -5,6 +5,7 @@ mod defaults;
 mod describe;
 mod error;
 mod expand_handler;
+mod folder;
 mod functions_table;
 mod history;
 mod leases_table;
