@@ -10,7 +10,7 @@ use chrono::Utc;
 use tokio_util::sync::CancellationToken;
 
 use crate::gym::table::Table;
-use crate::gym::{GymError, Import, ImportedTask, import_package, load_task};
+use crate::gym::{GymError, Import, ImportedTask, Progress, import_package, load_task};
 use crate::sandbox::{
     CapabilityReport, CapturedLog, Cause, Collected, Evaluation, EvaluationSpec, Evaluator, Executor, IsolationReport,
     JobEnd, JobOutcome, JobSpec, Limits, ResultState, SandboxError,
@@ -177,6 +177,7 @@ impl Fixture {
             split_limits: Limits::default(),
             force,
             now: Utc::now(),
+            progress: Progress::default(),
         };
         import_package(&self.package(), &self.store(), &import, &CancellationToken::new()).await
     }
