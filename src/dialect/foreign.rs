@@ -5,8 +5,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::cursor::{Cursor, is_word};
 use super::error::Fault;
 
-const TRANSACTIONS: &str =
-    "every statement is a transaction of its own, and rows are added but never changed, so there is nothing to roll back";
+const TRANSACTIONS: &str = "every statement is a transaction of its own, and rows are added but never changed, so there is nothing to roll back";
 const FIXED: &str = "the tables of Clade are fixed; CREATE OR REPLACE makes a view or a table of your own anew";
 const NO_USERS: &str = "there are no users: the permissions of the store's folder say who reads and writes it";
 

@@ -320,7 +320,10 @@ fn create_task(cursor: &mut Cursor<'_>) -> Result<Statement, Fault> {
     let at = cursor.location();
     let path = cursor.text("the package's path as a quoted text")?;
     if path.trim().is_empty() {
-        return Err(Fault::new("CREATE TASK FROM needs the folder of a task package, found ''", at));
+        return Err(Fault::new(
+            "CREATE TASK FROM needs the folder of a task package, found ''",
+            at,
+        ));
     }
     Ok(Statement::CreateTask { path })
 }

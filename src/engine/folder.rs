@@ -78,7 +78,10 @@ mod tests {
 
         std::fs::write(at("thesis.tex"), "").unwrap();
         let error = check_folder(place.path()).unwrap_err().to_string();
-        assert!(error.contains("is no store and not empty, it holds thesis.tex"), "{error}");
+        assert!(
+            error.contains("is no store and not empty, it holds thesis.tex"),
+            "{error}"
+        );
         let error = check_folder(&at("thesis.tex")).unwrap_err().to_string();
         assert!(error.contains("is a file, and a store is a folder"), "{error}");
     }

@@ -113,7 +113,10 @@ impl Session {
                 let what = table.map_or_else(|| "all tables".to_owned(), |table| format!("table {table}"));
                 Ok(QueryOutput::done(format!("small files of {what} are merged")))
             }
-            Statement::CreateTask { path } => self.create_task(Path::new(&path), false, ImportProgress::default()).await,
+            Statement::CreateTask { path } => {
+                self.create_task(Path::new(&path), false, ImportProgress::default())
+                    .await
+            }
             Statement::CreateModel(CreateModel { name, .. }) => Err(EngineError::Request(format!(
                 "CREATE MODEL {name}: this version has no provider that takes options; the models are {}",
                 engine

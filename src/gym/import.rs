@@ -86,7 +86,8 @@ pub async fn import_package(
     if let (Some((key, column)), Validation::SelfReported(reason)) = (wish, &validation)
         && !import.force
     {
-        let detail = format!("{MANIFEST} asks for validation.{key} '{column}', and no such split can be made: {reason}");
+        let detail =
+            format!("{MANIFEST} asks for validation.{key} '{column}', and no such split can be made: {reason}");
         return Err(GymError::Refused {
             task_id: staged.task_id.clone(),
             failed: vec![Check::failed("validation_split", detail)],
@@ -303,9 +304,10 @@ async fn make_validation(
     scale: &Scale,
     cancel: &CancellationToken,
 ) -> Result<(Staged, Validation), GymError> {
-    import
-        .progress
-        .say(&format!("{}: making the validation split and scoring its answers", staged.task_id));
+    import.progress.say(&format!(
+        "{}: making the validation split and scoring its answers",
+        staged.task_id
+    ));
     let (mut staged, derived) = blocking(move || {
         let out = staged.dir.path().join("validation");
         let (public, files) = (staged.dir.path().join("data/public"), staged.public_files());

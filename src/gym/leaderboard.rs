@@ -159,8 +159,14 @@ mod tests {
     #[test]
     fn a_file_without_scores_is_a_fault() {
         for (text, part) in [
-            ("team,points\na,1\n", "leaderboard.csv has no column 'score', it has team, points"),
-            ("team,Score\na,\nb,n/a\n", "no finite number in its column 'Score', in 2 rows"),
+            (
+                "team,points\na,1\n",
+                "leaderboard.csv has no column 'score', it has team, points",
+            ),
+            (
+                "team,Score\na,\nb,n/a\n",
+                "no finite number in its column 'Score', in 2 rows",
+            ),
             ("team,score\n", "no finite number in its column 'score', in 0 rows"),
         ] {
             let check = read(text).unwrap_err();

@@ -352,10 +352,16 @@ async fn a_leaderboard_without_scores_is_refused() {
     let fixture = Fixture::new();
     fixture.write("leaderboard.csv", "Team,Points\nbest,0.9\n");
     let error = fixture.import(false).await.unwrap_err().to_string();
-    assert!(error.contains("leaderboard.csv has no column 'score', it has Team, Points"), "{error}");
+    assert!(
+        error.contains("leaderboard.csv has no column 'score', it has Team, Points"),
+        "{error}"
+    );
     fixture.write("leaderboard.csv", "Team,Score\nbest,\n");
     let error = fixture.import(false).await.unwrap_err().to_string();
-    assert!(error.contains("leaderboard.csv has no finite number in its column 'Score'"), "{error}");
+    assert!(
+        error.contains("leaderboard.csv has no finite number in its column 'Score'"),
+        "{error}"
+    );
     let forced = fixture.import(true).await.unwrap();
     assert!(forced.leaderboard.is_empty());
     assert_eq!(check(&forced, "leaderboard").unwrap().0, "failed");

@@ -138,8 +138,14 @@ fn wrong_values_name_their_flag() {
     let cases: &[(&[&str], &str)] = &[
         (&["--steps", "0"], "--steps 0: must be a whole number of 1 or more"),
         (&["--steps", "-5"], "--steps -5: must be a whole number of 1 or more"),
-        (&["--steps", "many"], "--steps many: must be a whole number of 1 or more"),
-        (&["--workers", "2000"], "--workers 2000: must be a whole number from 1 to 1024"),
+        (
+            &["--steps", "many"],
+            "--steps many: must be a whole number of 1 or more",
+        ),
+        (
+            &["--workers", "2000"],
+            "--workers 2000: must be a whole number from 1 to 1024",
+        ),
         (&["--seed", "-1"], "--seed -1: must be a whole number of 0 or more"),
         (
             &["--seed", "18446744073709551615"],
@@ -154,15 +160,27 @@ fn wrong_values_name_their_flag() {
             &["--max-wall", "soon"],
             "--max-wall soon: must be a duration (seconds as a number, or text such as '30 s', '10 min', '2 h') above 0",
         ),
-        (&["--max-tokens", "0"], "--max-tokens 0: must be a whole number of 1 or more"),
-        (&["--max-cost-usd", "-1"], "--max-cost-usd -1: must be a number of 0 or more"),
+        (
+            &["--max-tokens", "0"],
+            "--max-tokens 0: must be a whole number of 1 or more",
+        ),
+        (
+            &["--max-cost-usd", "-1"],
+            "--max-cost-usd -1: must be a number of 0 or more",
+        ),
         (
             &["-o", "quality_weight=-1"],
             "--option quality_weight=-1: must be a number from 0 to 1000",
         ),
-        (&["-o", "steps"], "--option steps: write NAME=VALUE, such as quality_weight=2"),
+        (
+            &["-o", "steps"],
+            "--option steps: write NAME=VALUE, such as quality_weight=2",
+        ),
         (&["--steps", "2", "-o", "steps=3"], "option steps is given twice"),
-        (&["--id", "a b"], "--id 'a b': must be a text of 1 to 128 letters, digits and the characters _ . : -"),
+        (
+            &["--id", "a b"],
+            "--id 'a b': must be a text of 1 to 128 letters, digits and the characters _ . : -",
+        ),
         (&["--policy", ""], "--policy '': a name is wanted"),
     ];
     for (arguments, said) in cases {
@@ -181,7 +199,9 @@ fn wrong_values_name_their_flag() {
         &["watch", "--interval", "-1"],
     ] {
         let error = place.run(arguments).fails(2);
-        let flag = arguments.iter().find(|word| word.starts_with("--") && **word != "--task");
+        let flag = arguments
+            .iter()
+            .find(|word| word.starts_with("--") && **word != "--task");
         assert!(error.contains(flag.unwrap()), "{arguments:?}: {error}");
     }
 }

@@ -123,7 +123,10 @@ fn a_grade_says_how_it_stands() {
     place.write("s.csv", "sample_id,nothing\n1,2\n");
     let refused = with_python(&place, ["grade", "s.csv", "--task", TASK, "--format", "json"]);
     let rows: serde_json::Value = serde_json::from_str(&refused.stdout).unwrap();
-    assert_eq!((&rows[0]["valid"], &rows[0]["status"]), (&false.into(), &"scoring_failed".into()));
+    assert_eq!(
+        (&rows[0]["valid"], &rows[0]["status"]),
+        (&false.into(), &"scoring_failed".into())
+    );
     let error = refused.fails(1);
     assert!(error.contains("error: the submission is not valid: "), "{error}");
 }
@@ -157,7 +160,11 @@ fn a_package_that_cannot_be_used_as_it_says_is_refused() {
     let path = folder.to_string_lossy().into_owned();
     let manifest = folder.join("task.toml");
     let before = std::fs::read_to_string(&manifest).unwrap_or_default();
-    std::fs::write(&manifest, format!("{before}\n[validation]\ngroup_column = \"speaker\"\n")).unwrap();
+    std::fs::write(
+        &manifest,
+        format!("{before}\n[validation]\ngroup_column = \"speaker\"\n"),
+    )
+    .unwrap();
     let error = with_python(&place, ["task", "add", &path]).fails(1);
     assert!(
         error.contains("task.toml names validation.group_column 'speaker', but train.csv has the columns "),
@@ -166,5 +173,8 @@ fn a_package_that_cannot_be_used_as_it_says_is_refused() {
     std::fs::write(&manifest, before).unwrap();
     std::fs::write(folder.join("leaderboard.csv"), "team,points\na,1\n").unwrap();
     let error = with_python(&place, ["task", "add", &path]).fails(1);
-    assert!(error.contains("leaderboard.csv has no column 'score', it has team, points"), "{error}");
+    assert!(
+        error.contains("leaderboard.csv has no column 'score', it has team, points"),
+        "{error}"
+    );
 }

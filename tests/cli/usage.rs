@@ -55,7 +55,10 @@ fn a_folder_of_others_becomes_no_store() {
         );
     }
     let error = place.run(["init", "--store", "thesis/chapter.tex"]).fails(1);
-    assert!(error.contains("thesis/chapter.tex is a file, and a store is a folder"), "{error}");
+    assert!(
+        error.contains("thesis/chapter.tex is a file, and a store is a folder"),
+        "{error}"
+    );
     assert_eq!(std::fs::read_dir(place.path().join("thesis")).unwrap().count(), 1);
     std::fs::remove_file(chapter).unwrap();
     place.run(["init", "--store", "thesis"]).ok();
@@ -68,7 +71,11 @@ fn a_damaged_database_is_named() {
     for ending in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(place.path().join(format!("clade-store/clade.sqlite{ending}")));
     }
-    std::fs::write(&database, "no database at all, but long enough to be read as one. ".repeat(100)).unwrap();
+    std::fs::write(
+        &database,
+        "no database at all, but long enough to be read as one. ".repeat(100),
+    )
+    .unwrap();
     for arguments in [&["sql", "-c", "SELECT 1"][..], &["runs"]] {
         let error = place.run(arguments).fails(1);
         assert!(
@@ -146,7 +153,10 @@ fn problems(place: &Place, arguments: &[&str]) -> (Vec<String>, String) {
     let checks: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
     let checks = checks.as_array().unwrap().iter();
     let names = checks.map(|check| check["check"].as_str().unwrap().to_owned());
-    (names.filter(|name| name.starts_with("problem")).collect(), outcome.stderr)
+    (
+        names.filter(|name| name.starts_with("problem")).collect(),
+        outcome.stderr,
+    )
 }
 
 #[test]

@@ -94,7 +94,9 @@ async fn names_that_do_not_exist_are_told() {
         "DROP VIEW seen",
         "DROP POLICY own",
     ] {
-        rows(&client, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        rows(&client, sql)
+            .await
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 }
 
@@ -126,7 +128,9 @@ async fn variables_that_do_not_exist_are_told() {
         "RESET datafusion.execution.batch_size",
         "RESET clade.model",
     ] {
-        rows(&client, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        rows(&client, sql)
+            .await
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 }
 
@@ -174,10 +178,13 @@ async fn files_are_written_and_read_with_the_rights_of_the_user() {
         .unwrap();
 
     // What was written can be read, by this session and by no policy.
-    let external = format!("CREATE EXTERNAL TABLE copied STORED AS CSV LOCATION '{csv}' OPTIONS ('format.has_header' 'true')");
+    let external =
+        format!("CREATE EXTERNAL TABLE copied STORED AS CSV LOCATION '{csv}' OPTIONS ('format.has_header' 'true')");
     rows(&client, &external).await.unwrap();
     assert_eq!(number(&client, "SELECT count(*) FROM copied").await, 3);
-    rows(&client, "CREATE VIEW behind AS SELECT * FROM copied").await.unwrap();
+    rows(&client, "CREATE VIEW behind AS SELECT * FROM copied")
+        .await
+        .unwrap();
     for name in ["copied", "evo.copied", "behind"] {
         let policy = format!("CREATE POLICY p AS SELECT 'improve' AS operator, node_id AS parent_id FROM {name}");
         let error = rows(&client, &policy).await.unwrap_err().to_string();
@@ -207,5 +214,8 @@ async fn a_policy_with_a_wrong_constant_is_refused_when_it_is_made() {
         "CREATE POLICY p AS SELECT 'draft' operator, NULL AS parent_id",
     ];
     insta::assert_snapshot!(said(&client, &refused).await);
-    assert_eq!(number(&client, "SELECT count(*) FROM system.policies WHERE origin = 'own'").await, 0);
+    assert_eq!(
+        number(&client, "SELECT count(*) FROM system.policies WHERE origin = 'own'").await,
+        0
+    );
 }

@@ -86,7 +86,10 @@ async fn add(client: &Client, paths: &[PathBuf], force: bool, printer: &mut Prin
     for path in paths {
         let started = Instant::now();
         let path = path.canonicalize().map_err(CliError::file(path))?;
-        let output = client.session().create_task(&path, force, Progress::to(|line| note(line))).await?;
+        let output = client
+            .session()
+            .create_task(&path, force, Progress::to(|line| note(line)))
+            .await?;
         printer.print_since(output, started).await?;
     }
     Ok(())
