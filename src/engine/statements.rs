@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clade_catalog::Snapshot;
-use datafusion::common::GetExt;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::CopyTo;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
