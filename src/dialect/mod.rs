@@ -9,6 +9,7 @@ mod duration;
 mod error;
 mod evolve_options;
 mod expand_options;
+mod foreign;
 mod option;
 mod parser;
 mod source;

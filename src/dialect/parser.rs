@@ -11,6 +11,7 @@ use super::cursor::Cursor;
 use super::error::Fault;
 use super::evolve_options::EvolveOptions;
 use super::expand_options::ExpandOptions;
+use super::foreign;
 use super::option::refuse_duplicates;
 use super::source::Source;
 use super::split::{self, ExpandCut};
@@ -20,6 +21,7 @@ pub(super) fn statement(tokens: &[TokenWithSpan], source: &Source<'_>) -> Result
     if let Some(cut) = split::at_expand(tokens)? {
         return expand(&cut);
     }
+    foreign::refuse(tokens)?;
     let mut cursor = Cursor::new(tokens);
     let cursor = &mut cursor;
     let parsed = if cursor.take_words(&["evolve"]) {
@@ -54,9 +56,7 @@ pub(super) fn statement(tokens: &[TokenWithSpan], source: &Source<'_>) -> Result
         optimize(cursor)?
     } else if cursor.take_words(&["create", "task"]) {
         cursor.expect_word("FROM")?;
-        Statement::CreateTask {
-            path: cursor.text("the package's path as a quoted text")?,
-        }
+        create_task(cursor)?
     } else if cursor.take_words(&["create", "model"]) {
         create_model(cursor, false)?
     } else if cursor.take_words(&["create", "or", "replace", "model"]) {
@@ -76,7 +76,9 @@ fn data_fusion(tokens: &[TokenWithSpan]) -> Result<DataFusionStatement, Fault> {
         (None, Some(last)) => Fault::new(fault.message, last.span.end),
         _ => fault,
     };
-    let statement = parser.parse_statement().map_err(|error| located(error.into()))?;
+    let statement = parser
+        .parse_statement()
+        .map_err(|error| foreign::explain(located(error.into()), tokens))?;
     let rest = parser.parser.peek_token();
     if rest.token == Token::EOF {
         Ok(statement)
@@ -311,6 +313,19 @@ fn optimize(cursor: &mut Cursor<'_>) -> Result<Statement, Fault> {
         Some(cursor.dotted_name("a table's name")?)
     };
     Ok(Statement::Optimize { table })
+}
+
+/// `'path'`
+fn create_task(cursor: &mut Cursor<'_>) -> Result<Statement, Fault> {
+    let at = cursor.location();
+    let path = cursor.text("the package's path as a quoted text")?;
+    if path.trim().is_empty() {
+        return Err(Fault::new(
+            "CREATE TASK FROM needs the folder of a task package, found ''",
+            at,
+        ));
+    }
+    Ok(Statement::CreateTask { path })
 }
 
 /// `name OPTIONS (…)`

@@ -157,6 +157,21 @@ fn errors_name_the_place() {
         "CREATE MODEL m (a => 1)",
         "CREATE TASK './x'",
         "DROP POLICY",
+        "CREATE TASK FROM ' '",
+        "BEGIN",
+        "SELECT 1;\n  COMMIT",
+        "START TRANSACTION READ ONLY",
+        "VACUUM evo.nodes",
+        "ANALYZE TABLE evo.nodes",
+        "ALTER TABLE evo.nodes ADD COLUMN x INT",
+        "CREATE INDEX i ON evo.nodes (score)",
+        "CREATE SCHEMA mine",
+        "USE gym",
+        "GRANT SELECT ON evo.nodes TO me",
+        "SELCT 1",
+        "SELECT 'draft' operator, 'x' parent_id",
+        "SELECT 'draft' operator",
+        "CREATE POLICY p AS\n  SELECT 'draft' operator, NULL AS parent_id",
     ];
     let shown: Vec<String> = texts.iter().map(|text| format!("{text}\n=> {}", error(text))).collect();
     insta::assert_snapshot!(shown.join("\n\n"));
@@ -270,7 +285,9 @@ fn statement() -> impl Strategy<Value = Statement> {
         ),
         ".{0,12}".prop_map(|run_id| Statement::CancelRun { run_id }),
         proptest::collection::vec(name(), 1..4).prop_map(|table| Statement::Optimize { table: Some(table) }),
-        ".{0,12}".prop_map(|path| Statement::CreateTask { path }),
+        ".{0,12}".prop_map(|path| Statement::CreateTask {
+            path: format!("tasks/{path}")
+        }),
         (
             any::<bool>(),
             name(),

@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::defaults::Defaults;
 use super::error::{EngineError, Result};
 use super::expand_handler::SchedulerExpandHandler;
+use super::folder::check_folder;
 use super::history::StoreHistory;
 use super::leases_table::LeasesTable;
 use super::models_table::ModelsTable;
@@ -83,6 +84,12 @@ impl Engine {
     /// # Errors
     /// As [`Engine::open`].
     pub async fn open_with(loaded: &Loaded, mode: OpenMode, extensions: Extensions) -> Result<Arc<Self>> {
+        Self::open_parts(loaded, mode, extensions)
+            .await
+            .map_err(|error| error.with_database(&loaded.config.store.path))
+    }
+
+    async fn open_parts(loaded: &Loaded, mode: OpenMode, extensions: Extensions) -> Result<Arc<Self>> {
         let config = loaded.config.clone();
         if let Some(name) = config.models.keys().next() {
             return Err(EngineError::Config(format!(
@@ -259,7 +266,12 @@ fn open_store(config: &Config, mode: OpenMode, clock: &Arc<dyn Clock>) -> Result
         }
         OpenMode::Existing => Store::open(path, options)?,
         OpenMode::CreateIfMissing if exists => Store::open(path, options)?,
-        OpenMode::Create | OpenMode::CreateIfMissing => Store::create(path, options)?,
+        OpenMode::Create | OpenMode::CreateIfMissing => {
+            if !exists {
+                check_folder(path)?;
+            }
+            Store::create(path, options)?
+        }
     })
 }
 

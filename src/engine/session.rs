@@ -105,12 +105,16 @@ impl Session {
             line: statement.line,
             column: statement.column,
         };
-        let snapshot = self.snapshot().await?;
-        self.engine.refresh_policies(&snapshot).await?;
+        let dir = self.engine.store().dir();
+        let snapshot = self.snapshot().await.map_err(|error| error.with_database(dir))?;
+        self.engine
+            .refresh_policies(&snapshot)
+            .await
+            .map_err(|error| error.with_database(dir))?;
         let outcome = self
             .dispatch(statement, Arc::clone(&snapshot))
             .await
-            .map_err(|error| locate(error, &text, start));
+            .map_err(|error| locate(error, &text, start).with_database(dir));
         let note = QueryNote::new(&self.engine, text, &snapshot, started_at);
         match outcome {
             Ok(mut output) => {
@@ -118,7 +122,7 @@ impl Session {
                 Ok(output)
             }
             Err(error) => {
-                note.failed(error.to_string());
+                note.failed(&error);
                 Err(error)
             }
         }

@@ -65,6 +65,14 @@ pub enum PolicyError {
         /// Policy.
         policy: String,
     },
+    /// A constant that makes every row of it wrong.
+    #[error("policy {policy}: {reason}")]
+    Constant {
+        /// Policy.
+        policy: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A row that cannot take part in a draw.
     #[error("row ({operator}, {parent}) of the policy is rejected: {reason}")]
     Row {

@@ -1,5 +1,6 @@
 //! Selection policies: the contract, the draw, the trace; the shipped views and policies.
 
+mod constants;
 mod contract;
 mod draw;
 #[cfg(test)]

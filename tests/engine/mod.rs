@@ -9,6 +9,7 @@ mod money;
 mod own_policies;
 mod query_notes;
 mod reference;
+mod refusals;
 mod search;
 mod slt;
 mod statements;
