@@ -1,19 +1,32 @@
--- Nodes a crossover is shown: both parents, and two nearest ancestors of each.
--- Parameters: $run_id, $parent_id, $parent2_id.
-WITH sides AS (
-  SELECT CASE WHEN p0.node_id = $parent_id THEN 0 ELSE 1 END AS side, p0.node_id AS parent, p0.parent_id AS a1, p1.parent_id AS a2
-  FROM evo.nodes p0
-  LEFT JOIN evo.nodes p1 ON p1.node_id = p0.parent_id
-  WHERE p0.node_id = $parent_id OR p0.node_id = $parent2_id
-),
-chain AS (
-  SELECT unnest(make_array(parent, a1, a2))                 AS node_id,
-         unnest(make_array(side, 2 + side, 4 + side))       AS place
-  FROM sides
-)
-SELECT CASE place WHEN 0 THEN 'parent' WHEN 1 THEN 'parent2' ELSE 'ancestor' END AS role, node_id, place
-FROM (
-  SELECT node_id, place, row_number() OVER (PARTITION BY node_id ORDER BY place) AS copy
-  FROM chain
-  WHERE node_id IS NOT NULL) AS once
+-- Nodes a crossover is shown: both parents; the nearest ancestors of each, breadth-first over all parents; the siblings of each, by
+-- utility. A node that has several roles is shown once, in the first.
+--
+-- Parameters: $run_id, $parent_id, $parent2_id, and the most of each kind for one parent: $ancestors, $siblings, $children, $failures.
+WITH RECURSIVE ancestry AS (
+  SELECT CAST($parent_id AS VARCHAR) AS node_id, 0 AS side, 0 AS depth, '' AS path
+  UNION ALL
+  SELECT CAST($parent2_id AS VARCHAR), 1, 0, ''
+  UNION ALL
+  SELECT e.parent_id, a.side, a.depth + 1, concat(a.path, CASE e.role WHEN 'parent' THEN '0' ELSE '1' END)
+  FROM ancestry a JOIN evo.edges e ON e.child_id = a.node_id
+  WHERE a.depth < $ancestors),
+-- Each ancestor of a parent once, where the search first meets it.
+ancestors AS (
+  SELECT node_id, side, depth, row_number() OVER (PARTITION BY side ORDER BY depth, path) AS place
+  FROM (SELECT *, row_number() OVER (PARTITION BY side, node_id ORDER BY depth, path) AS copy FROM ancestry) met
+  WHERE copy = 1),
+shown AS (
+  SELECT CASE WHEN depth > 0 THEN 'ancestor' WHEN side = 0 THEN 'parent' ELSE 'parent2' END AS role,
+         node_id,
+         CASE depth WHEN 0 THEN 0 ELSE 1 END AS kind,
+         side,
+         place
+  FROM ancestors
+  WHERE place <= $ancestors + 1
+  UNION ALL
+  SELECT relation, relative_id, 2, CASE node_id WHEN $parent_id THEN 0 ELSE 1 END, place
+  FROM evo.relatives
+  WHERE node_id IN ($parent_id, $parent2_id) AND relation = 'sibling' AND place <= $siblings)
+SELECT role, node_id, row_number() OVER (ORDER BY kind, side, place) AS place
+FROM (SELECT *, row_number() OVER (PARTITION BY node_id ORDER BY kind, side, place) AS copy FROM shown) once
 WHERE copy = 1

@@ -4,7 +4,8 @@ use datafusion::prelude::SessionContext;
 use serde_json::{Value, json};
 
 use super::{Case, Check, Predicate, Suite};
-use crate::session::{booleans, floats, integers, number, number_list, put_table, rows, value};
+use super::harness::number;
+use crate::session::{booleans, floats, integers, number_list, put_table, rows, value};
 
 /// Medal thresholds.
 pub struct MedalPositions;

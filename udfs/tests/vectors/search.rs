@@ -4,7 +4,8 @@ use datafusion::prelude::SessionContext;
 use serde_json::{Value, json};
 
 use super::{Case, Check, Suite};
-use crate::session::{booleans, column, floats, integers, number, put_table, rows, texts};
+use super::harness::number;
+use crate::session::{booleans, column, floats, integers, put_table, rows, texts};
 
 fn nodes(case: &Case) -> &[Value] {
     case.input["nodes"].as_array().map_or(&[], Vec::as_slice)

@@ -4,7 +4,8 @@ use datafusion::prelude::SessionContext;
 use serde_json::{Value, json};
 
 use super::{Case, Check, Predicate, Suite};
-use crate::session::{column, floats, integers, number, put_table};
+use super::harness::number;
+use crate::session::{column, floats, integers, put_table};
 
 fn put_values(context: &SessionContext, values: &[Value]) {
     put_table(

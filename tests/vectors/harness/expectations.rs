@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::Check;
-use crate::session::number;
+use super::{Check, number};
 
 /// Whether our answer is what the rule says.
 pub type Expectation = fn(&Check) -> bool;
