@@ -7,17 +7,18 @@ use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::prelude::SessionContext;
 
 use super::PolicyCompare;
+use super::testkit::History;
 use super::trace_tests::{Recorded, search};
 
 const STEPS: i64 = 16;
 
-/// A session in which a run of `openmle_evo` can be compared.
-async fn session() -> SessionContext {
+/// A session in which a run of `openmle_evo` can be compared, and its store.
+async fn session() -> (History, SessionContext) {
     let (history, steps) = search("openmle_evo", STEPS).await;
     let context = history.session().await;
     let record = Recorded::new(&history, context.clone(), steps);
     context.register_udtf("policy_compare", Arc::new(PolicyCompare::new(Arc::new(record))));
-    context
+    (history, context)
 }
 
 async fn show(context: &SessionContext, sql: &str) -> String {
@@ -33,7 +34,7 @@ async fn show(context: &SessionContext, sql: &str) -> String {
 
 #[tokio::test]
 async fn policies_are_compared_step_by_step() {
-    let context = session().await;
+    let (_history, context) = session().await;
     let mut shown = Vec::new();
     for sql in [
         "SELECT policy, count(*) AS steps, count(*) FILTER (WHERE agrees) AS agree,
@@ -50,7 +51,7 @@ async fn policies_are_compared_step_by_step() {
 
 #[tokio::test]
 async fn wrong_calls_say_what_is_wrong() {
-    let context = session().await;
+    let (_history, context) = session().await;
     let mut shown = Vec::new();
     for call in [
         "policy_compare('uniform')",

@@ -5,7 +5,7 @@ use super::fixture::Place;
 #[test]
 fn every_command_explains_itself() {
     let place = Place::new();
-    let commands: [&[&str]; 26] = [
+    let commands: [&[&str]; 28] = [
         &[],
         &["init"],
         &["quickstart"],
@@ -30,6 +30,8 @@ fn every_command_explains_itself() {
         &["show"],
         &["diff"],
         &["export"],
+        &["export", "board"],
+        &["export", "cards"],
         &["grade"],
         &["doctor"],
     ];

@@ -1,12 +1,13 @@
 //! Islands: nodes are admitted as a commit admits them, and the policy that goes by the score alone draws from them.
 
+use std::sync::Arc;
+
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Float64Type;
 use clade::engine::Engine;
 use clade::scheduler::{IndexedNode, NodeOutcome, RunIndex};
 use clade_udfs::direction::signed_score;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 use super::harness::{Case, Check, Predicate, compare, number};
 use super::history::History;
@@ -72,8 +73,16 @@ async fn checks(engine: &Arc<Engine>, case: &Case) -> Vec<Check> {
         floats("SELECT COALESCE(minmax_norm(signed_score) OVER (), 0.0) AS v FROM run.nodes ORDER BY step").await;
 
     let capacity = case.input["max_size"].as_u64().unwrap() as usize;
+    let is_full = admitted.len() > capacity;
     let mut input = case.input.clone();
-    input["dropped"] = json!(admitted.len() > capacity);
+    input["dropped"] = json!(is_full);
+    let kept: Vec<usize> = if is_full {
+        not_below_the_mean(&case.input, higher)
+    } else {
+        let kept = case.expected["kept"].as_array().unwrap().iter();
+        let kept = kept.map(|place| place.as_u64().unwrap() as usize);
+        kept.filter(|place| !fitness(&case.input)[*place].is_null()).collect()
+    };
     let check = |what: &str, reference: &Value, ours: Value, expected: Value| {
         let mut input = input.clone();
         input["ours"] = expected;
@@ -85,10 +94,23 @@ async fn checks(engine: &Arc<Engine>, case: &Case) -> Vec<Check> {
     let total: f64 = exponents.iter().sum();
     let shares: Vec<f64> = exponents.iter().map(|exponent| exponent / total).collect();
     vec![
-        check("kept", &case.expected["kept"], json!(admitted), json!(admitted)),
+        check("kept", &case.expected["kept"], json!(admitted), json!(kept)),
         check("probabilities", &case.expected["node_probs"], json!(weights), json!(shares)),
         check("normalised", &case.expected["normalized"], json!(normalised), Value::Null),
     ]
+}
+
+/// The definition in its plainest form, without a capacity.
+fn not_below_the_mean(input: &Value, higher: bool) -> Vec<usize> {
+    let mut kept: Vec<(usize, f64)> = Vec::new();
+    for (place, fitness) in fitness(input).iter().enumerate() {
+        let Some(score) = number(fitness).map(|fitness| if higher { fitness } else { -fitness }) else { continue };
+        let mean = kept.iter().map(|(_, score)| score).sum::<f64>() / kept.len() as f64;
+        if kept.is_empty() || score >= mean {
+            kept.push((place, score));
+        }
+    }
+    kept.into_iter().map(|(place, _)| place).collect()
 }
 
 fn indexed(place: usize, signed_score: Option<f64>, admitted: bool) -> IndexedNode {
