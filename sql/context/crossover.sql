@@ -24,7 +24,7 @@ shown AS (
   FROM ancestors
   WHERE place <= $ancestors + 1
   UNION ALL
-  SELECT relation, relative_id, 2, CASE node_id WHEN $parent_id THEN 0 ELSE 1 END, place
+  SELECT relation, relative_id, 2, CASE WHEN node_id = $parent_id THEN 0 ELSE 1 END, place
   FROM evo.relatives
   WHERE node_id IN ($parent_id, $parent2_id) AND relation = 'sibling' AND place <= $siblings)
 SELECT role, node_id, row_number() OVER (ORDER BY kind, side, place) AS place

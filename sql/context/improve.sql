@@ -20,7 +20,7 @@ shown AS (
   UNION ALL
   SELECT relation, relative_id, CASE relation WHEN 'sibling' THEN 2 ELSE 3 END, place
   FROM evo.relatives
-  WHERE node_id = $parent_id AND place <= CASE relation WHEN 'sibling' THEN $siblings ELSE $children END)
+  WHERE node_id = $parent_id AND (relation = 'sibling' AND place <= $siblings OR relation = 'child' AND place <= $children))
 SELECT role, node_id, row_number() OVER (ORDER BY kind, place) AS place
 FROM (SELECT *, row_number() OVER (PARTITION BY node_id ORDER BY kind, place) AS copy FROM shown) once
 WHERE copy = 1

@@ -25,7 +25,10 @@ impl Call<'_> {
     pub(super) fn both(&self, first: &str) -> Result<(&Expr, &Expr), PolicyError> {
         match self.arguments {
             [policies, run] => Ok((policies, run)),
-            other => Err(self.wrong(format!("it takes {first} and the run's id, found {} arguments", other.len()))),
+            other => Err(self.wrong(format!(
+                "it takes {first} and the run's id, found {} arguments",
+                other.len()
+            ))),
         }
     }
 

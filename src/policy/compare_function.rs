@@ -94,7 +94,11 @@ impl PartitionStream for Comparison {
     }
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let (history, policies, name) = (Arc::clone(&self.history), Arc::clone(&self.policies), self.run_id.clone());
+        let (history, policies, name) = (
+            Arc::clone(&self.history),
+            Arc::clone(&self.policies),
+            self.run_id.clone(),
+        );
         let steps = async move {
             let run_id = history.run_id(&name).await?;
             let steps = history.steps(&run_id).await?;
@@ -115,9 +119,8 @@ fn batch(step: &ComparedStep) -> Result<RecordBatch, PolicyError> {
     let views = || step.views.iter();
     let repeated = |text: &str| Arc::new(StringArray::from_iter_values(views().map(|_| text))) as ArrayRef;
     let count = |number: i64| Arc::new(Int64Array::from_iter_values(views().map(|_| number))) as ArrayRef;
-    let number = |value: &dyn Fn(&PolicyView) -> Option<f64>| {
-        Arc::new(views().map(value).collect::<Float64Array>()) as ArrayRef
-    };
+    let number =
+        |value: &dyn Fn(&PolicyView) -> Option<f64>| Arc::new(views().map(value).collect::<Float64Array>()) as ArrayRef;
     let parents = |choice: &dyn Fn(&PolicyView) -> Option<Choice>| {
         let mut lists = ListBuilder::new(StringBuilder::new());
         for view in views() {
@@ -130,7 +133,10 @@ fn batch(step: &ComparedStep) -> Result<RecordBatch, PolicyError> {
         let names = views().map(|view| choice(view).map(|choice| choice.operator.as_str()));
         Arc::new(names.collect::<StringArray>()) as ArrayRef
     };
-    let (top, drawn) = (|view: &PolicyView| view.top.clone(), |view: &PolicyView| view.drawn.clone());
+    let (top, drawn) = (
+        |view: &PolicyView| view.top.clone(),
+        |view: &PolicyView| view.drawn.clone(),
+    );
     let columns = vec![
         count(step.step),
         repeated(&step.attempt_id),

@@ -61,7 +61,10 @@ async fn wrong_calls_say_what_is_wrong() {
         "policy_compare('uniform', 7)",
         "policy_compare('uniform', 'x')",
     ] {
-        shown.push(format!("{call}\n  {}", show(&context, &format!("SELECT * FROM {call}")).await));
+        shown.push(format!(
+            "{call}\n  {}",
+            show(&context, &format!("SELECT * FROM {call}")).await
+        ));
     }
     insta::assert_snapshot!(shown.join("\n"));
 }

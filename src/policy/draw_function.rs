@@ -4,7 +4,8 @@ use std::hash::Hash;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{
-    ArrayBuilder, ArrayRef, AsArray, Float64Builder, Int64Builder, ListBuilder, StringBuilder, StructArray, StructBuilder,
+    ArrayBuilder, ArrayRef, AsArray, Float64Builder, Int64Builder, ListBuilder, StringBuilder, StructArray,
+    StructBuilder,
 };
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, Fields};
@@ -81,7 +82,10 @@ impl RecordBuilder {
     fn append(&mut self, record: Option<&DrawRecord>) -> Result<()> {
         self.valid.push(record.is_some());
         self.operator_probability.append_option(record.and_then(|record| {
-            let chance = record.operators.iter().find(|chance| chance.operator == record.operator)?;
+            let chance = record
+                .operators
+                .iter()
+                .find(|chance| chance.operator == record.operator)?;
             Some(chance.probability)
         }));
         self.priority.append_option(record.map(|record| record.priority));

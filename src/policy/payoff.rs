@@ -103,7 +103,11 @@ mod tests {
         assert_eq!(parents(&["d"]), None, "nothing came of it");
         assert_eq!(parents(&[]), None);
         assert_eq!(payoffs.of_attempt("attempt c"), Some(0.25));
-        assert_eq!(payoffs.of_attempt("attempt e"), Some(-0.125), "against the better parent");
+        assert_eq!(
+            payoffs.of_attempt("attempt e"),
+            Some(-0.125),
+            "against the better parent"
+        );
         assert_eq!(payoffs.of_attempt("attempt a"), None, "a draft");
         assert_eq!(payoffs.of_attempt("nobody"), None);
     }

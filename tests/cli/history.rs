@@ -131,7 +131,10 @@ fn the_board_and_the_cards_of_a_run() {
     insta::assert_snapshot!("export_board", place.run(["export", "board", "last"]).ok());
     let outcome = place.run(["export", "cards", "01r", "--out", "cards.json"]);
     assert_eq!(outcome.stderr, "wrote cards.json\n");
-    insta::assert_snapshot!("export_cards", std::fs::read_to_string(place.path().join("cards.json")).unwrap());
+    insta::assert_snapshot!(
+        "export_cards",
+        std::fs::read_to_string(place.path().join("cards.json")).unwrap()
+    );
     insta::assert_snapshot!("export_unknown_run", place.run(["export", "board", "nope"]).fails(1));
     place.run(["export", "evo.nodes"]).fails(2);
     place.run(["export", "--out", "a.csv"]).fails(2);

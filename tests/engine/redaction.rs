@@ -20,7 +20,12 @@ async fn a_printed_official_score_reaches_no_prompt_and_no_card() {
     let fixture = Fixture::with(Scripted::default(), says);
     let engine = fixture.create().await;
     let session = session(&engine);
-    rows(&session, "EVOLVE TASK 'toy' WITH (steps => 40, workers => 2, seed => 5)").await.unwrap();
+    rows(
+        &session,
+        "EVOLVE TASK 'toy' WITH (steps => 40, workers => 2, seed => 5)",
+    )
+    .await
+    .unwrap();
     let count = async |sql: &str| number(&session, &format!("SELECT count(*) FROM {sql}")).await;
     // What was printed is kept where it was printed.
     assert!(count("evo.nodes WHERE error LIKE '%0.123456%'").await > 0);

@@ -47,7 +47,8 @@ fn about(check: &Check) -> impl Iterator<Item = &Value> {
 
 const PREDICATES: &[(&str, Predicate)] = &[
     ("score beside a failed status", |check| {
-        ["best", "ranks", "current best", "score history"].contains(&check.what.as_str()) && about(check).any(is_ranked_failure)
+        ["best", "ranks", "current best", "score history"].contains(&check.what.as_str())
+            && about(check).any(is_ranked_failure)
     }),
     ("failure by an HTTP code alone", |check| {
         let by_code = |card: &Value| !is_failure(card) && card["status_code"].as_i64().is_some_and(|code| code >= 400);
@@ -62,7 +63,10 @@ const PREDICATES: &[(&str, Predicate)] = &[
 #[tokio::test]
 async fn evo_strategy_board() {
     let place = Place::with_store();
-    compare("evo_strategy_board", PREDICATES, async |case| checks(&place, case).await).await;
+    compare("evo_strategy_board", PREDICATES, async |case| {
+        checks(&place, case).await
+    })
+    .await;
 }
 
 fn cards(case: &Case) -> &[Value] {
@@ -117,7 +121,12 @@ async fn checks(place: &Place, case: &Case) -> Vec<Check> {
     ));
     let current: Map<String, Value> = cards(case)
         .iter()
-        .map(|card| (id(card).to_owned(), json!(order.first().is_some_and(|best| id(best) == id(card)))))
+        .map(|card| {
+            (
+                id(card).to_owned(),
+                json!(order.first().is_some_and(|best| id(best) == id(card))),
+            )
+        })
         .collect();
     checks.push(check(
         "current best",
@@ -176,7 +185,10 @@ fn family(card: &Value) -> &str {
 
 /// The nodes of the steps that a card names as parents.
 fn parents(card: &Value, prefix: &str) -> Vec<String> {
-    list(&card["parents"]).iter().map(|step| format!("{prefix}n{step}")).collect()
+    list(&card["parents"])
+        .iter()
+        .map(|step| format!("{prefix}n{step}"))
+        .collect()
 }
 
 /// Cards of programs that did not fail, the best first, the earlier of equals first.
@@ -221,8 +233,15 @@ fn history(run: &str, prefix: &str, cards: &[Value], lower: bool) -> History {
         let node = format!("{prefix}{}", id(card));
         let before = families.get(family(card)).and_then(Value::as_i64).unwrap_or(0);
         families.insert(family(card).to_owned(), json!(before + 1));
-        let signed = fitness(card).filter(|_| !is_failure(card)).map(|fitness| if lower { -fitness } else { fitness });
-        let word = |field: &str| card[field].as_str().filter(|word| !word.is_empty()).unwrap_or("unknown");
+        let signed = fitness(card)
+            .filter(|_| !is_failure(card))
+            .map(|fitness| if lower { -fitness } else { fitness });
+        let word = |field: &str| {
+            card[field]
+                .as_str()
+                .filter(|word| !word.is_empty())
+                .unwrap_or("unknown")
+        };
         let cells = [
             ("step", card["step_id"].as_i64().unwrap().into()),
             ("operator", word("operator").into()),
@@ -233,7 +252,10 @@ fn history(run: &str, prefix: &str, cards: &[Value], lower: bool) -> History {
             ("method_family", family(card).into()),
             ("family_count_before", before.into()),
             ("delta_vs_parent", number(&card["delta_vs_parent"]).into()),
-            ("error_signature", card["error_signature"].as_str().map(str::to_owned).into()),
+            (
+                "error_signature",
+                card["error_signature"].as_str().map(str::to_owned).into(),
+            ),
             ("sandbox_seconds", number(&card["sandbox_time_used"]).into()),
             ("model_seconds", number(&card["model_time_used"]).into()),
         ];

@@ -32,7 +32,9 @@ const PREDICATES: &[(&str, Predicate)] = &[
         field(check, &["parents"]).is_some_and(|input| input["node"]["parents"] != json!([]))
     }),
     ("reward", |check| field(check, &["reward"]).is_some()),
-    ("HTTP code of the sandbox service", |check| field(check, &["status_code"]).is_some()),
+    ("HTTP code of the sandbox service", |check| {
+        field(check, &["status_code"]).is_some()
+    }),
     ("usage is not known", |check| {
         field(check, &["cost", "prompt_tokens", "completion_tokens", "total_tokens"])
             .is_some_and(|input| input["usage"].is_null())
@@ -49,13 +51,18 @@ const PREDICATES: &[(&str, Predicate)] = &[
         field(check, &["fitness", "delta_vs_parent"])
             .is_some_and(|input| failed_by_status(input) && !check.reference.is_null())
     }),
-    ("summary with other fields", |check| field(check, &["rich_summary"]).is_some()),
+    ("summary with other fields", |check| {
+        field(check, &["rich_summary"]).is_some()
+    }),
 ];
 
 #[tokio::test]
 async fn evo_experience_card() {
     let place = Place::with_store();
-    compare("evo_experience_card", PREDICATES, async |case| checks(&place, case).await).await;
+    compare("evo_experience_card", PREDICATES, async |case| {
+        checks(&place, case).await
+    })
+    .await;
 }
 
 async fn checks(place: &Place, case: &Case) -> Vec<Check> {
@@ -88,7 +95,10 @@ fn history(run: &str, prefix: &str, input: &Value) -> History {
         // A score that does not matter: the parents are there to be named.
         history.node(&id(&parent["id"]), &[], [("is_buggy", true.into())]);
     }
-    let best_parent = parents.iter().filter_map(|parent| signed(&parent["metric"])).reduce(f64::max);
+    let best_parent = parents
+        .iter()
+        .filter_map(|parent| signed(&parent["metric"]))
+        .reduce(f64::max);
     let score = signed(&node["metric"]).filter(|_| !is_failure(input));
     let code = node["code"].as_str().unwrap();
     let family = method_family(code);
@@ -107,8 +117,14 @@ fn history(run: &str, prefix: &str, input: &Value) -> History {
         ("score", number(&stat["score"]).into()),
         ("signed_score", score.into()),
         ("admitted", score.is_some().into()),
-        ("delta_vs_parent", score.zip(best_parent).map(|(own, parent)| own - parent).into()),
-        ("error_signature", failed.then(|| error_signature(status, &logs.concat())).flatten().into()),
+        (
+            "delta_vs_parent",
+            score.zip(best_parent).map(|(own, parent)| own - parent).into(),
+        ),
+        (
+            "error_signature",
+            failed.then(|| error_signature(status, &logs.concat())).flatten().into(),
+        ),
         ("imports", python_imports(code).into()),
         ("family_count_before", earlier(input, &family).into()),
         ("method_family", family.into()),
@@ -121,7 +137,10 @@ fn history(run: &str, prefix: &str, input: &Value) -> History {
         let summary = [
             ("node_id", id(&node["id"]).into()),
             ("method_overview", overview.into()),
-            ("parent_comparison_experience", node["analysis"].as_str().unwrap().into()),
+            (
+                "parent_comparison_experience",
+                node["analysis"].as_str().unwrap().into(),
+            ),
         ];
         history.row("evo.summaries", summary);
     }

@@ -23,7 +23,9 @@ fn is_full(input: &Value) -> bool {
 }
 
 const PREDICATES: &[(&str, Predicate)] = &[
-    ("island over its capacity", |check| check.what != "normalised" && is_full(&check.input)),
+    ("island over its capacity", |check| {
+        check.what != "normalised" && is_full(&check.input)
+    }),
     ("first node failed", |check| {
         check.what != "normalised" && !is_full(&check.input) && fitness(&check.input)[0].is_null()
     }),
@@ -33,13 +35,20 @@ const PREDICATES: &[(&str, Predicate)] = &[
 async fn evo_island_admission() {
     let fixture = Fixture::new();
     let engine = fixture.create().await;
-    compare("evo_island_admission", PREDICATES, async |case| checks(&engine, case).await).await;
+    compare("evo_island_admission", PREDICATES, async |case| {
+        checks(&engine, case).await
+    })
+    .await;
 }
 
 async fn checks(engine: &Arc<Engine>, case: &Case) -> Vec<Check> {
     let (run, prefix) = (format!("run-{}", case.index), format!("c{}-", case.index));
     let higher = case.input["lower_is_better"] == false;
-    let mut history = History::new(&run, higher, &json!({"selection_temperature": case.input["temperature"], "drafts": 0}));
+    let mut history = History::new(
+        &run,
+        higher,
+        &json!({"selection_temperature": case.input["temperature"], "drafts": 0}),
+    );
     let mut index = RunIndex::default();
     let mut admitted = Vec::new();
     for (place, fitness) in fitness(&case.input).iter().enumerate() {
@@ -90,13 +99,26 @@ async fn checks(engine: &Arc<Engine>, case: &Case) -> Vec<Check> {
     };
     // What our island holds, by the same formulas: the scores of the admitted nodes among all.
     let temperature = case.input["temperature"].as_f64().unwrap();
-    let exponents: Vec<f64> = admitted.iter().map(|place| (normalised[*place] / temperature).exp()).collect();
+    let exponents: Vec<f64> = admitted
+        .iter()
+        .map(|place| (normalised[*place] / temperature).exp())
+        .collect();
     let total: f64 = exponents.iter().sum();
     let shares: Vec<f64> = exponents.iter().map(|exponent| exponent / total).collect();
     vec![
         check("kept", &case.expected["kept"], json!(admitted), json!(kept)),
-        check("probabilities", &case.expected["node_probs"], json!(weights), json!(shares)),
-        check("normalised", &case.expected["normalized"], json!(normalised), Value::Null),
+        check(
+            "probabilities",
+            &case.expected["node_probs"],
+            json!(weights),
+            json!(shares),
+        ),
+        check(
+            "normalised",
+            &case.expected["normalized"],
+            json!(normalised),
+            Value::Null,
+        ),
     ]
 }
 
@@ -104,7 +126,9 @@ async fn checks(engine: &Arc<Engine>, case: &Case) -> Vec<Check> {
 fn not_below_the_mean(input: &Value, higher: bool) -> Vec<usize> {
     let mut kept: Vec<(usize, f64)> = Vec::new();
     for (place, fitness) in fitness(input).iter().enumerate() {
-        let Some(score) = number(fitness).map(|fitness| if higher { fitness } else { -fitness }) else { continue };
+        let Some(score) = number(fitness).map(|fitness| if higher { fitness } else { -fitness }) else {
+            continue;
+        };
         let mean = kept.iter().map(|(_, score)| score).sum::<f64>() / kept.len() as f64;
         if kept.is_empty() || score >= mean {
             kept.push((place, score));

@@ -13,9 +13,12 @@ use crate::engine::fixture::Fixture;
 
 const PREDICATES: &[(&str, Predicate)] = &[
     ("healthy programs beside the failures", |check| {
-        check.what == "debug" && check.input["healthy"].as_array().is_some_and(|nodes| {
-            nodes.iter().any(|node| check.reference.as_array().unwrap().contains(node))
-        })
+        check.what == "debug"
+            && check.input["healthy"].as_array().is_some_and(|nodes| {
+                nodes
+                    .iter()
+                    .any(|node| check.reference.as_array().unwrap().contains(node))
+            })
     }),
     ("node in several roles", |check| {
         check.what == "sibling" && check.reference != check.input["ours"]
@@ -66,7 +69,12 @@ async fn checks(engine: &Engine, case: &Case) -> Vec<Check> {
     vec![
         check("parent", primary.clone(), &["parent", "parent2"], Vec::new()),
         check("ancestor", ancestors, &["ancestor"], Vec::new()),
-        check("sibling", siblings.clone(), &["sibling"], once(&siblings, &[&primary, &vertical])),
+        check(
+            "sibling",
+            siblings.clone(),
+            &["sibling"],
+            once(&siblings, &[&primary, &vertical]),
+        ),
         check(
             operator,
             section("debug_related"),
@@ -78,13 +86,18 @@ async fn checks(engine: &Engine, case: &Case) -> Vec<Check> {
 
 /// Failures that a repair is shown: the same fault first, then the newest.
 fn failures(case: &Case) -> Vec<Value> {
-    let failing = list(&case.input["parents"]).first().and_then(Value::as_u64).unwrap_or(0) as usize;
+    let failing = list(&case.input["parents"])
+        .first()
+        .and_then(Value::as_u64)
+        .unwrap_or(0) as usize;
     let signature = own_signature(&nodes(case)[failing]);
     let mut failures: Vec<usize> = (0..nodes(case).len())
         .rev()
         .filter(|place| *place != failing && nodes(case)[*place]["is_buggy"] == true)
         .collect();
-    let is_same = |place: &usize| signature.is_some() && signature.as_deref() == nodes(case)[*place]["card"]["error_signature"].as_str();
+    let is_same = |place: &usize| {
+        signature.is_some() && signature.as_deref() == nodes(case)[*place]["card"]["error_signature"].as_str()
+    };
     failures.sort_by_key(|place| !is_same(place));
     failures.truncate(case.input["max_related_cards"].as_u64().unwrap() as usize);
     failures.into_iter().map(|place| json!(format!("n{place}"))).collect()
@@ -113,10 +126,18 @@ async fn shown(engine: &Engine, run: &str, prefix: &str, case: &Case) -> Vec<(St
         ("parent2_id", parent(1)),
     ];
     parameters.extend(sizes.parameters());
-    let sql = format!("SELECT role, node_id FROM ({}) AS shown ORDER BY place", context_sql(operator));
+    let sql = format!(
+        "SELECT role, node_id FROM ({}) AS shown ORDER BY place",
+        context_sql(operator)
+    );
     let rows = engine.queries().rows(&sql, &parameters, None, None).await.unwrap();
     rows.iter()
-        .map(|row| (row.text("role").unwrap(), row.text("node_id").unwrap().replace(prefix, "")))
+        .map(|row| {
+            (
+                row.text("role").unwrap(),
+                row.text("node_id").unwrap().replace(prefix, ""),
+            )
+        })
         .collect()
 }
 
@@ -150,13 +171,20 @@ fn history(run: &str, prefix: &str, case: &Case) -> History {
             .filter_map(|parent| signed(&nodes(case)[parent.as_u64().unwrap() as usize]))
             .reduce(f64::max);
         let card = node["card"]["error_signature"].as_str().map(str::to_owned);
-        let signature = if failing == Some(place) { own_signature(node) } else { card };
+        let signature = if failing == Some(place) {
+            own_signature(node)
+        } else {
+            card
+        };
         let cells = [
             ("step", (place as i64 + 1).into()),
             ("code", node["code"].as_str().map(str::to_owned).into()),
             ("is_buggy", (node["is_buggy"] == true).into()),
             ("signed_score", signed(node).into()),
-            ("delta_vs_parent", signed(node).zip(best_parent).map(|(own, parent)| own - parent).into()),
+            (
+                "delta_vs_parent",
+                signed(node).zip(best_parent).map(|(own, parent)| own - parent).into(),
+            ),
             ("family_count_before", (count as i64).into()),
             ("method_family", family.into()),
             ("error_signature", signature.into()),

@@ -14,9 +14,12 @@ pub fn expectation(name: &str) -> Option<Expectation> {
         "zero" => |check| number(&check.ours) == Some(0.0),
         "true" => |check| check.ours == true,
         "known" => |check| !check.ours.is_null(),
-        "the node ids" | "by the status alone" | "failures alone" | "each node once" | "nothing is dropped" | "the good nodes" => {
-            |check| agrees(&check.input["ours"], &check.ours)
-        }
+        "the node ids"
+        | "by the status alone"
+        | "failures alone"
+        | "each node once"
+        | "nothing is dropped"
+        | "the good nodes" => |check| agrees(&check.input["ours"], &check.ours),
         "the two fields of a summary" => |check| {
             let fields = ["method_overview", "parent_comparison_experience"];
             check.ours.as_object().is_some_and(|summary| summary.keys().eq(fields))

@@ -43,6 +43,7 @@ macro_rules! suites {
 suites! {
     evo_normalization: utilities::Normalization,
     evo_softmax: utilities::Softmax,
+    evo_linear_decay: utilities::LinearDecay,
     evo_parent_utilities: search::ParentUtilities,
     evo_best_node: search::BestNode,
     evo_extract_imports: programs::Imports,

@@ -3,8 +3,8 @@
 use datafusion::prelude::SessionContext;
 use serde_json::{Value, json};
 
-use super::{Case, Check, Suite};
 use super::harness::number;
+use super::{Case, Check, Suite};
 use crate::session::{booleans, column, floats, integers, put_table, rows, texts};
 
 fn nodes(case: &Case) -> &[Value] {

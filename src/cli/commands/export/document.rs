@@ -44,7 +44,12 @@ pub async fn write(
 ) -> Result<(), CliError> {
     let client = Client::reader(context).await?;
     let run_id = client.run_id(run).await?;
-    let snapshot = client.engine().store().snapshot(None).await.map_err(EngineError::from)?;
+    let snapshot = client
+        .engine()
+        .store()
+        .snapshot(None)
+        .await
+        .map_err(EngineError::from)?;
     let queries = RunQueries {
         client,
         run_id,
