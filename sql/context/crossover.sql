@@ -1,28 +1,35 @@
--- Nodes a crossover is shown: both parents; the nearest ancestors of each, breadth-first over all parents; the siblings of each, by
--- utility. A node that has several roles is shown once, in the first.
+-- Nodes a crossover is shown: both parents; the nearest ancestors of each, breadth-first over all parents, up to three generations
+-- back; the siblings of each, by utility. A node that has several roles is shown once, in the first.
 --
--- Parameters: $run_id, $parent_id, $parent2_id, and the most of each kind for one parent: $ancestors, $siblings, $children, $failures.
-WITH RECURSIVE ancestry AS (
-  SELECT CAST($parent_id AS VARCHAR) AS node_id, 0 AS side, 0 AS depth, '' AS path
-  UNION ALL
-  SELECT CAST($parent2_id AS VARCHAR), 1, 0, ''
-  UNION ALL
-  SELECT e.parent_id, a.side, a.depth + 1, concat(a.path, CASE e.role WHEN 'parent' THEN '0' ELSE '1' END)
-  FROM ancestry a JOIN evo.edges e ON e.child_id = a.node_id
-  WHERE a.depth < $ancestors),
+-- Parameters: $run_id, $parent_id, $parent2_id, and the most of each kind for one parent: $ancestors (up to 3), $siblings, $children,
+-- $failures.
+WITH lines AS (
+  SELECT CASE WHEN e1.child_id = $parent_id THEN 0 ELSE 1 END AS side,
+         e1.parent_id AS a1, e2.parent_id AS a2, e3.parent_id AS a3,
+         CASE e1.role WHEN 'parent' THEN '0' ELSE '1' END AS s1,
+         CASE e2.role WHEN 'parent' THEN '0' ELSE '1' END AS s2,
+         CASE e3.role WHEN 'parent' THEN '0' ELSE '1' END AS s3
+  FROM evo.edges e1
+  LEFT JOIN evo.edges e2 ON e2.child_id = e1.parent_id
+  LEFT JOIN evo.edges e3 ON e3.child_id = e2.parent_id
+  WHERE e1.child_id IN ($parent_id, $parent2_id)),
+met AS (
+  SELECT side,
+         unnest(make_array(a1, a2, a3))                                     AS node_id,
+         unnest(make_array(1, 2, 3))                                        AS depth,
+         unnest(make_array(s1, concat(s1, s2), concat(s1, s2, s3)))         AS path
+  FROM lines),
 -- Each ancestor of a parent once, where the search first meets it.
 ancestors AS (
-  SELECT node_id, side, depth, row_number() OVER (PARTITION BY side ORDER BY depth, path) AS place
-  FROM (SELECT *, row_number() OVER (PARTITION BY side, node_id ORDER BY depth, path) AS copy FROM ancestry) met
+  SELECT side, node_id, row_number() OVER (PARTITION BY side ORDER BY depth, path) AS place
+  FROM (SELECT *, row_number() OVER (PARTITION BY side, node_id ORDER BY depth, path) AS copy FROM met WHERE node_id IS NOT NULL) first
   WHERE copy = 1),
 shown AS (
-  SELECT CASE WHEN depth > 0 THEN 'ancestor' WHEN side = 0 THEN 'parent' ELSE 'parent2' END AS role,
-         node_id,
-         CASE depth WHEN 0 THEN 0 ELSE 1 END AS kind,
-         side,
-         place
-  FROM ancestors
-  WHERE place <= $ancestors + 1
+  SELECT 'parent' AS role, CAST($parent_id AS VARCHAR) AS node_id, 0 AS kind, 0 AS side, 0 AS place
+  UNION ALL
+  SELECT 'parent2', CAST($parent2_id AS VARCHAR), 0, 1, 0
+  UNION ALL
+  SELECT 'ancestor', node_id, 1, side, place FROM ancestors WHERE place <= $ancestors
   UNION ALL
   SELECT relation, relative_id, 2, CASE WHEN node_id = $parent_id THEN 0 ELSE 1 END, place
   FROM evo.relatives

@@ -1,6 +1,6 @@
 -- Nodes a repair is shown: the failing node, then failures with the same signature, then other failures; the newest first.
 --
--- Parameters: $run_id, $parent_id, $parent2_id, and the most of each kind: $ancestors, $siblings, $children, $failures.
+-- Parameters: $run_id, $parent_id, $parent2_id, and the most of each kind: $ancestors (up to 3), $siblings, $children, $failures.
 WITH failing AS (
   SELECT node_id, run_id, task_id, error_signature
   FROM evo.nodes

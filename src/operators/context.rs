@@ -19,14 +19,14 @@ pub fn context_sql(operator: Operator) -> &'static str {
 /// The most related nodes of each kind that an operator is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ContextSizes {
-    /// Nearest ancestors of a parent.
-    pub ancestors: i64,
+    /// Nearest ancestors of a parent, up to three generations back.
+    pub ancestors: u64,
     /// Siblings of a parent.
-    pub siblings: i64,
+    pub siblings: u64,
     /// Children of a parent: what was made of it before.
-    pub children: i64,
+    pub children: u64,
     /// Other failures.
-    pub failures: i64,
+    pub failures: u64,
 }
 
 impl ContextSizes {

@@ -47,11 +47,14 @@ impl Call<'_> {
                 let names = list.value(0);
                 names.as_string::<i32>().iter().flatten().map(str::to_owned).collect()
             }
-            other => self
-                .text(other, "names of policies, or a list of them,")?
-                .split(',')
-                .map(|name| name.trim().to_owned())
-                .collect(),
+            Expr::Literal(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)), _) => {
+                text.split(',').map(|name| name.trim().to_owned()).collect()
+            }
+            other => {
+                return Err(self.wrong(format!(
+                    "the policies must be a list of names, or a text with commas between them, found {other}"
+                )));
+            }
         };
         if names.iter().all(String::is_empty) {
             return Err(self.wrong("no policy is named"));

@@ -253,7 +253,8 @@ impl<'a> Lottery<'a> {
     pub fn parent_probability(&self, operator: Operator, parent: &str) -> f64 {
         let candidates = self.parents.get(&operator).map_or(&[][..], Vec::as_slice);
         let of_parent = candidates.iter().filter(|chance| chance.parent_id == parent);
-        of_parent.map(|chance| chance.probability).sum()
+        // A sum of nothing would be minus zero.
+        of_parent.fold(0.0, |sum, chance| sum + chance.probability)
     }
 
     /// Number of candidates of an operator.

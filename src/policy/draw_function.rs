@@ -191,6 +191,15 @@ mod tests {
             ('{"operator":"draft","parents":[],"priority":0.0,"operators":[],"candidates":[],"candidate_count":0,"effective_candidates":0.0,"numbers":[]}'),
             ('{}'), (NULL)) AS t(draw))"#;
         let batches = context.sql(sql).await.unwrap().collect().await.unwrap();
-        insta::assert_snapshot!(pretty_format_batches(&batches).unwrap().to_string(), @"");
+        insta::assert_snapshot!(pretty_format_batches(&batches).unwrap().to_string(), @r"
+        +-------+------------+---------------------------------------------------------------+
+        | share | candidates | parents                                                       |
+        +-------+------------+---------------------------------------------------------------+
+        | 0.75  | 1          | [{parent_id: a, parent2_id: , weight: 2.0, probability: 1.0}] |
+        |       | 0          | []                                                            |
+        |       |            |                                                               |
+        |       |            |                                                               |
+        +-------+------------+---------------------------------------------------------------+
+        ");
     }
 }

@@ -27,7 +27,7 @@ const PREDICATES: &[(&str, Predicate)] = &[
         check.what != "normalised" && is_full(&check.input)
     }),
     ("first node failed", |check| {
-        check.what != "normalised" && !is_full(&check.input) && fitness(&check.input)[0].is_null()
+        check.what != "normalised" && !is_full(&check.input) && check.input["failure"] == true
     }),
 ];
 
@@ -85,11 +85,15 @@ async fn checks(engine: &Arc<Engine>, case: &Case) -> Vec<Check> {
     let is_full = admitted.len() > capacity;
     let mut input = case.input.clone();
     input["dropped"] = json!(is_full);
+    let kept = case.expected["kept"].as_array().unwrap();
+    input["failure"] = json!(
+        kept.iter()
+            .any(|place| fitness(&case.input)[place.as_u64().unwrap() as usize].is_null())
+    );
     let kept: Vec<usize> = if is_full {
         not_below_the_mean(&case.input, higher)
     } else {
-        let kept = case.expected["kept"].as_array().unwrap().iter();
-        let kept = kept.map(|place| place.as_u64().unwrap() as usize);
+        let kept = kept.iter().map(|place| place.as_u64().unwrap() as usize);
         kept.filter(|place| !fitness(&case.input)[*place].is_null()).collect()
     };
     let check = |what: &str, reference: &Value, ours: Value, expected: Value| {

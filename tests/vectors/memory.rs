@@ -112,7 +112,7 @@ async fn shown(engine: &Engine, run: &str, prefix: &str, case: &Case) -> Vec<(St
         ScalarValue::Utf8(parent.filter(|_| place < operator.arity()))
     };
     let published = ContextSizes::of(operator);
-    let size = |name: &str, published: i64| case.input[name].as_i64().unwrap_or(published);
+    let size = |name: &str, published: u64| case.input[name].as_u64().unwrap_or(published);
     let sizes = ContextSizes {
         ancestors: size("ancestor_k", published.ancestors),
         siblings: size("sibling_k", published.siblings),
