@@ -2,7 +2,8 @@
 -- utility, the earliest of equals first.
 --
 -- utility is that of the published search, 1.0 * quality + 0.4 * progress + 0.25 * novelty, with the scores and the gains normalised
--- over the relatives of the kind. It is what operators are shown by, so it does not depend on the settings of a run.
+-- over the relatives of the kind. It is what operators are shown by, so it does not depend on the settings of a run. Every pair of
+-- siblings is two rows: ask for few nodes at once.
 WITH pairs AS (
   SELECT DISTINCT a.child_id AS node_id, 'sibling' AS relation, b.child_id AS relative_id
   FROM evo.edges a JOIN evo.edges b ON b.parent_id = a.parent_id
