@@ -26,7 +26,7 @@ use crate::config::{Config, Loaded};
 use crate::model::{Evolver, Generator, ModelRegistry, Replay};
 use crate::operators::Prompts;
 use crate::plan::ExpandHandler;
-use crate::policy::PolicyTrace;
+use crate::policy::{PolicyCompare, PolicyTrace};
 use crate::sandbox::{Limits, NativeExecutor, NativeOptions, ProcessExecutor, ProcessOptions};
 use crate::scheduler::{Sandbox, Sandboxes, Scheduler, Services, sweep_work_dir, this_process};
 use crate::session::{Catalog, Queries, build};
@@ -101,7 +101,8 @@ impl Engine {
         let (mut base, catalog) = build(&store).await?;
         let queries = Arc::new(Queries::new(store.clone(), base.clone()));
         let history = Arc::new(StoreHistory::new(store.clone(), Arc::clone(&queries)));
-        base.register_udtf("policy_trace", Arc::new(PolicyTrace::new(history)));
+        base.register_udtf("policy_trace", Arc::new(PolicyTrace::new(Arc::clone(&history) as _)));
+        base.register_udtf("policy_compare", Arc::new(PolicyCompare::new(history)));
         let mut models = models(&store, &queries);
         for model in extensions.models {
             models.register(model);

@@ -510,7 +510,7 @@ pub async fn load_index(services: &Services, run_id: &str) -> Result<RunIndex> {
     let rows = services
         .queries
         .rows(
-            "SELECT node_id, step, generation, island, code_hash, method_family, signed_score, status, score, score_source,
+            "SELECT node_id, step, generation, island, code_hash, method_family, signed_score, admitted, status, score, score_source,
                     self_reported_score, error_class, error_signature, error
              FROM evo.nodes WHERE run_id = $run ORDER BY step",
             &[("run", ScalarValue::from(run_id))],
@@ -530,6 +530,7 @@ pub async fn load_index(services: &Services, run_id: &str) -> Result<RunIndex> {
                 code_hash: row.optional_text("code_hash")?,
                 method_family: row.text("method_family")?,
                 signed_score: row.optional_float("signed_score")?,
+                admitted: row.bool("admitted")?,
                 outcome: NodeOutcome {
                     status: row.text("status")?,
                     score: row.optional_float("score")?,

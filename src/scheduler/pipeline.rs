@@ -104,6 +104,7 @@ impl Pipeline {
             code_hash: finished.node.program.code_hash,
             method_family: finished.node.program.method_family,
             signed_score: finished.node.signed_score,
+            admitted: finished.node.admitted,
             outcome: finished.node.outcome,
         });
         Ok(ending)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fixture::Place;
 
-const COMMANDS: [&[&str]; 27] = [
+const COMMANDS: [&[&str]; 29] = [
     &[],
     &["init"],
     &["quickstart"],
@@ -29,6 +29,8 @@ const COMMANDS: [&[&str]; 27] = [
     &["show"],
     &["diff"],
     &["export"],
+    &["export", "board"],
+    &["export", "cards"],
     &["grade"],
     &["doctor"],
     &["config"],

@@ -80,6 +80,8 @@ pub struct Instant {
     pub unconfirmed_before_success: usize,
     /// Longer jobs for earlier seeds, so that jobs end in another order than they began.
     pub shuffle: bool,
+    /// What every program prints, to both streams.
+    pub says: String,
 }
 
 fn assigned<'a>(code: &'a str, name: &str) -> Option<&'a str> {
@@ -159,8 +161,8 @@ impl Executor for Instant {
             cpu_seconds: Some(0.0),
             wall_seconds: Some(0.001),
             peak_memory_bytes: Some(1),
-            stdout: log(""),
-            stderr: log(stderr),
+            stdout: log(&self.says),
+            stderr: log(&format!("{}{stderr}", self.says)),
             submission,
             isolation: IsolationReport::unsandboxed("instant"),
             warm: job.warm,

@@ -8,6 +8,7 @@ pub mod metered;
 mod money;
 mod own_policies;
 mod query_notes;
+mod redaction;
 mod reference;
 mod refusals;
 mod search;

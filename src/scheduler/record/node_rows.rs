@@ -41,7 +41,7 @@ pub struct NodeRecord {
     pub family_count_before: i64,
     /// Node whose outcome was taken over.
     pub duplicate_of: Option<String>,
-    /// Not worse than its island's mean.
+    /// Not worse than the mean of what its island has admitted.
     pub admitted: bool,
 }
 
