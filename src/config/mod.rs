@@ -9,7 +9,6 @@ mod error;
 mod load;
 mod log;
 mod machine;
-mod model;
 mod python;
 mod sandbox;
 mod search;
@@ -23,11 +22,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::ModelOptions;
+
 pub use entries::Entry;
 pub use error::ConfigError;
 pub use load::{DEFAULT_ORIGIN, DEFAULTS, Loaded, Override, Sources};
 pub use log::LogConfig;
-pub use model::{ModelConfig, Provider};
 pub use python::PythonConfig;
 pub use sandbox::SandboxConfig;
 pub use search::{PolicySettings, SearchConfig, SearchMode};
@@ -48,7 +48,7 @@ pub struct Config {
     pub search: SearchConfig,
     /// Models by name, beyond the built-in ones.
     #[serde(default)]
-    pub models: BTreeMap<String, ModelConfig>,
+    pub models: BTreeMap<String, ModelOptions>,
     /// What is logged to standard error.
     pub log: LogConfig,
 }

@@ -8,6 +8,7 @@ mod expand_handler;
 mod functions_table;
 mod history;
 mod leases_table;
+mod models;
 mod models_table;
 mod names;
 mod notice;

@@ -16,6 +16,7 @@ use super::error::{EngineError, Result};
 use super::expand_handler::SchedulerExpandHandler;
 use super::history::StoreHistory;
 use super::leases_table::LeasesTable;
+use super::models::ModelsOfStore;
 use super::models_table::ModelsTable;
 use super::policies::{PoliciesTable, PolicyCache};
 use super::recordings::StoreRecordings;
@@ -84,21 +85,13 @@ impl Engine {
     /// As [`Engine::open`].
     pub async fn open_with(loaded: &Loaded, mode: OpenMode, extensions: Extensions) -> Result<Arc<Self>> {
         let config = loaded.config.clone();
-        if let Some(name) = config.models.keys().next() {
-            return Err(EngineError::Config(format!(
-                "models.{name}: this version has the built-in models evolver and replay only; remove the section"
-            )));
-        }
         let clock = extensions.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let store = open_store(&config, mode, &clock)?;
         let (mut base, catalog) = build(&store).await?;
         let queries = Arc::new(Queries::new(store.clone(), base.clone()));
         let history = Arc::new(StoreHistory::new(store.clone(), Arc::clone(&queries)));
         base.register_udtf("policy_trace", Arc::new(PolicyTrace::new(history)));
-        let mut models = models(&store, &queries);
-        for model in extensions.models {
-            models.register(model);
-        }
+        let models = models(&config, &store, &queries, extensions.models)?;
         let mut sandboxes = sandboxes(&config)?;
         sandboxes.extend(extensions.sandboxes);
         let services = Arc::new(Services {
@@ -126,7 +119,7 @@ impl Engine {
         };
         tables("sandbox")?.register_virtual(Arc::new(LeasesTable(store.clone())))?;
         let system = tables("system")?;
-        system.register_virtual(Arc::new(ModelsTable(services.models.clone())))?;
+        system.register_virtual(Arc::new(ModelsTable::new(services.models.clone(), store.clone())))?;
         system.register_virtual(Arc::new(PoliciesTable(store.clone())))?;
         system.register_virtual(Arc::new(SettingsTable::new(loaded)))?;
         system.register_virtual(Arc::new(super::functions_table::FunctionsTable::new(&base)))?;
@@ -262,14 +255,26 @@ fn open_store(config: &Config, mode: OpenMode, clock: &Arc<dyn Clock>) -> Result
     })
 }
 
-fn models(store: &Store, queries: &Arc<Queries>) -> ModelRegistry {
-    let mut models = ModelRegistry::new();
+/// The built-in models, those of the program that embeds the engine, those of the configuration, those of the store.
+fn models(
+    config: &Config,
+    store: &Store,
+    queries: &Arc<Queries>,
+    extensions: Vec<Arc<dyn Generator>>,
+) -> Result<ModelRegistry> {
+    let mut models = ModelRegistry::new(Some(Arc::new(ModelsOfStore(store.clone()))));
     models.register(Arc::new(Evolver::default()));
     models.register(Arc::new(Replay::new(Arc::new(StoreRecordings::new(
         Arc::clone(queries),
         store.clone(),
     )))));
-    models
+    for model in extensions {
+        models.register(model);
+    }
+    for (name, options) in &config.models {
+        models.configure(name, options)?;
+    }
+    Ok(models)
 }
 
 fn sandboxes(config: &Config) -> Result<Sandboxes> {

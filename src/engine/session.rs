@@ -11,7 +11,7 @@ use super::expand_handler::StatementText;
 use super::open::Engine;
 use super::output::QueryOutput;
 use super::place::locate;
-use crate::dialect::{self, ParsedStatement, Position};
+use crate::dialect::{self, ParsedStatement, Position, Statement};
 use crate::plan::{Access, ExpandHandlerHandle};
 use crate::scheduler::fresh_id;
 use crate::session::CladeVariables;
@@ -105,12 +105,20 @@ impl Session {
             line: statement.line,
             column: statement.column,
         };
+        let create_model = match &statement.statement {
+            Statement::CreateModel(create) => Some(create.clone()),
+            _ => None,
+        };
         let snapshot = self.snapshot().await?;
         self.engine.refresh_policies(&snapshot).await?;
         let outcome = self
             .dispatch(statement, Arc::clone(&snapshot))
             .await
             .map_err(|error| locate(error, &text, start));
+        let text = match create_model {
+            Some(create) if outcome.is_err() => create.without_texts().to_string(),
+            _ => text,
+        };
         self.note_query(&text, &snapshot, started_at, outcome.as_ref().err());
         outcome
     }

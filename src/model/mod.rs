@@ -5,17 +5,25 @@
 
 mod error;
 mod evolver;
+mod fault;
+mod gate;
 mod generator;
+mod openai;
+mod options;
 mod registry;
 mod replay;
 mod request;
 
 pub use error::ModelError;
 pub use evolver::Evolver;
-pub use generator::{Generator, ModelInfo, TokenPrice};
-pub use registry::ModelRegistry;
+pub use fault::ReplyFault;
+pub use gate::Pause;
+pub use generator::{Generator, ModelInfo, SamplingDefaults, TokenPrice};
+pub use openai::{OpenAi, Profile, prompt_token_bound};
+pub use options::{ModelOptions, OptionsError, Provider, WrongOption};
+pub use registry::{ModelEntry, ModelRegistry, Origin, StoredModel, StoredModels};
 pub use replay::{RecordedGenerations, Replay};
-pub use request::{GenerateRequest, Message, NodeContext, Role, Sample, SamplingParams, TaskContext};
+pub use request::{GenerateRequest, Message, NodeContext, Role, Sample, SamplingParams, TaskContext, UsageDetails};
 
 #[cfg(test)]
 mod tests;

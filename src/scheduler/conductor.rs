@@ -179,9 +179,13 @@ impl Conductor {
             .into();
         let mut failures = 0;
         let mut stop: Option<StopReason> = None;
+        let flying = self.control.flying();
         loop {
             if stop.is_none() {
                 stop = self.requested_stop();
+            }
+            if stop.is_some() {
+                flying.drain.cancel();
             }
             let wants_more = if self.run.has_generations() {
                 flights.is_empty()
@@ -209,8 +213,8 @@ impl Conductor {
                 let Some(attempt) = ready.pop_front() else { break };
                 match reserve::claim(&self.services, &attempt).await {
                     Ok(claimed) => {
-                        let (pipeline, kill) = (self.pipeline.clone(), self.control.kill.clone());
-                        flights.spawn(async move { pipeline.run(attempt, claimed, &kill).await });
+                        let (pipeline, control) = (self.pipeline.clone(), flying.clone());
+                        flights.spawn(async move { pipeline.run(attempt, claimed, &control).await });
                     }
                     Err(SchedulerError::Budget(exhausted)) if flights.is_empty() => {
                         stop = Some(StopReason::Budget(exhausted.resource));
@@ -229,7 +233,12 @@ impl Conductor {
                 }
             }
             let idle = flights.is_empty();
-            match flights.join_next().await {
+            let ending = tokio::select! {
+                biased;
+                ending = flights.join_next() => ending,
+                () = self.signals.used_up.cancelled(), if stop.is_none() => continue,
+            };
+            match ending {
                 Some(ending) => {
                     let ending = ending??;
                     if let Some(reason) = note(&ending, &mut failures) {

@@ -6,13 +6,15 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::Attempt;
+use super::booking::Booking;
 use super::error::Result;
 use super::ids;
 use super::reply::{self, PaidReply};
 use super::reserve::Claimed;
 use super::services::Services;
+use crate::error::ErrorClass;
 use crate::gym::Task;
-use crate::model::{GenerateRequest, Message, NodeContext, Sample, SamplingParams, TaskContext};
+use crate::model::{GenerateRequest, Message, ModelError, NodeContext, Sample, SamplingParams, TaskContext};
 use crate::operators::{ContextNode, Operator, operator_version};
 
 /// A reply with everything its row needs.
@@ -36,14 +38,39 @@ pub struct Generated {
     pub started_at: i64,
     /// When the reply was complete.
     pub finished_at: i64,
+    /// What is wrong with the reply.
+    pub fault: Option<FaultyReply>,
+    /// What it costs the budgets.
+    pub booking: Booking,
     /// Its row and its spend are committed already.
     pub committed: bool,
 }
 
+/// What is wrong with a reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaultyReply {
+    /// Whose fault it is.
+    pub class: ErrorClass,
+    /// Short name.
+    pub name: Option<String>,
+    /// What happened and what to do.
+    pub message: String,
+}
+
 impl Generated {
-    /// Text of the reply.
+    /// Text that a program may be taken from: none of a faulty reply.
     pub fn text(&self) -> &str {
-        &self.sample.text
+        match &self.fault {
+            Some(_) => "",
+            None => &self.sample.text,
+        }
+    }
+
+    /// Asking again would not mend it: it becomes a node, with or without a program.
+    pub fn is_result(&self) -> bool {
+        self.fault
+            .as_ref()
+            .is_none_or(|fault| fault.class == ErrorClass::Candidate)
     }
 
     /// Seconds in the generator; nothing when the reply came from the cache.
@@ -67,6 +94,8 @@ impl Generated {
             shown,
             started_at: reply.started_at,
             finished_at: reply.finished_at,
+            fault: reply.fault,
+            booking: Booking::default(),
             committed: true,
         }
     }
@@ -101,7 +130,7 @@ pub async fn generate(
     nodes: &[ContextNode],
     cancel: &CancellationToken,
 ) -> Result<Generated> {
-    let generator = services.models.get(&attempt.model)?;
+    let generator = services.models.get(&attempt.model).await?;
     let info = generator.describe();
     let shown = nodes
         .iter()
@@ -148,9 +177,17 @@ pub async fn generate(
     } else {
         None
     };
-    let sample = match cached {
-        Some(sample) => sample,
-        None => generator.generate(&request, cancel).await?,
+    let (sample, error) = match cached {
+        Some(sample) => (sample, None),
+        None => match generator.generate(&request, cancel).await {
+            Ok(sample) => (sample, None),
+            // A reply that is no good may have cost as much as a good one, so it is kept and booked all the same.
+            Err(ModelError::Reply { model, fault, sample }) => {
+                let kept = (*sample).clone();
+                (kept, Some(ModelError::Reply { model, fault, sample }))
+            }
+            Err(error) => return Err(error.into()),
+        },
     };
     let mut generated = Generated {
         generation_id: ids::generation_id(&attempt.attempt_id, claimed.tries),
@@ -158,6 +195,8 @@ pub async fn generate(
         request_hash,
         parameters,
         prompt,
+        booking: Booking::of(&sample, &claimed.reserved),
+        fault: error.as_ref().map(FaultyReply::of),
         sample,
         shown,
         started_at,
@@ -168,7 +207,23 @@ pub async fn generate(
         reply::commit(services, attempt, &generated).await?;
         generated.committed = true;
     }
-    Ok(generated)
+    match error {
+        Some(error) if !generated.is_result() => Err(error.into()),
+        _ => Ok(generated),
+    }
+}
+
+impl FaultyReply {
+    fn of(error: &ModelError) -> Self {
+        Self {
+            class: error.class(),
+            name: match error {
+                ModelError::Reply { fault, .. } => Some(fault.name().to_owned()),
+                _ => None,
+            },
+            message: error.to_string(),
+        }
+    }
 }
 
 /// The prompt as one text, as `evo.generations` keeps it.

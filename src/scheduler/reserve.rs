@@ -6,15 +6,14 @@ use rusqlite::Transaction;
 use super::attempt::Attempt;
 use super::budget::{self, BudgetError, Resource};
 use super::error::Result;
+use super::estimate;
 use super::lease;
 use super::queue;
 use super::services::Services;
-use crate::model::ModelInfo;
+use crate::model::{ModelInfo, prompt_token_bound};
 
 /// Shortest run worth dispatching.
 const LEAST_SECONDS: f64 = 1.0;
-/// Room for the prompt in a token reservation, in tokens; prompts are bounded to it.
-const PROMPT_TOKENS: f64 = 32_768.0;
 
 /// What an attempt may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,6 +22,10 @@ pub struct Reserved {
     pub candidate_seconds: f64,
     /// Wall seconds of the evaluation.
     pub evaluation_seconds: f64,
+    /// Tokens of prompt and completion, when the model has to be asked.
+    pub tokens: f64,
+    /// US dollars.
+    pub cost_usd: f64,
 }
 
 /// An attempt that this process has taken up.
@@ -50,16 +53,16 @@ pub struct WorstCase {
 }
 
 impl WorstCase {
-    /// Worst case of an attempt with a generator.
-    pub fn of(attempt: &Attempt, model: &ModelInfo, evaluation_seconds: f64) -> Self {
-        let completion = f64::from(attempt.settings.max_completion_tokens);
+    /// Worst case of an attempt with a generator, whose prompt has at most `prompt_tokens`.
+    pub fn of(attempt: &Attempt, model: &ModelInfo, prompt_tokens: u64, evaluation_seconds: f64) -> Self {
+        let completion = u64::from(attempt.settings.max_completion_tokens);
         let (tokens, cost_usd) = if model.free {
             (0.0, 0.0)
         } else {
-            let cost = model.price.map_or(0.0, |price| {
-                price.cost(PROMPT_TOKENS as u64, u64::from(attempt.settings.max_completion_tokens))
-            });
-            (PROMPT_TOKENS + completion, cost)
+            let cost = model
+                .price
+                .map_or(0.0, |price| price.highest(prompt_tokens, completion));
+            ((prompt_tokens + completion) as f64, cost)
         };
         Self {
             candidate_seconds: attempt.settings.timeout_seconds,
@@ -78,11 +81,12 @@ pub fn step(tx: &Transaction<'_>, attempt: &Attempt) -> Result<(), BudgetError> 
     budget::reserve(tx, &attempt.attempt_id, &attempt.scope, Resource::Steps, 1.0)
 }
 
-/// Reserves all but the step, afresh. Time is cut to what is left, the rest is all or nothing.
+/// Reserves all but the step, afresh. Time is cut to what is left, the rest is all or nothing. A reply that is paid for takes no
+/// tokens and no money.
 ///
 /// # Errors
 /// When a budget does not hold even the least that makes sense.
-pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase) -> Result<Reserved, BudgetError> {
+pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase, is_paid: bool) -> Result<Reserved, BudgetError> {
     let (id, scope) = (attempt.attempt_id.as_str(), &attempt.scope);
     const AFRESH: [Resource; 5] = [
         Resource::Jobs,
@@ -94,7 +98,7 @@ pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase) -> Result
     budget::release_only(tx, id, &AFRESH)?;
     budget::reserve(tx, id, scope, Resource::Jobs, 1.0)?;
     for (resource, amount) in [(Resource::Tokens, worst.tokens), (Resource::CostUsd, worst.cost_usd)] {
-        if amount > 0.0 {
+        if amount > 0.0 && !is_paid {
             budget::reserve(tx, id, scope, resource, amount)?;
         }
     }
@@ -111,6 +115,8 @@ pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase) -> Result
     Ok(Reserved {
         candidate_seconds: worst.candidate_seconds * share,
         evaluation_seconds: worst.evaluation_seconds * share,
+        tokens: worst.tokens,
+        cost_usd: worst.cost_usd,
     })
 }
 
@@ -119,23 +125,34 @@ pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase) -> Result
 /// # Errors
 /// When somebody else holds it or a budget is used up.
 pub async fn claim(services: &Services, attempt: &Attempt) -> Result<Claimed> {
-    let model = services.models.get(&attempt.model)?.describe();
-    let mut worst = WorstCase::of(attempt, &model, services.evaluation_limits.wall.as_secs_f64());
+    let model = services.models.get(&attempt.model).await?.describe();
+    let prompt_tokens = if model.free {
+        0
+    } else {
+        prompt_tokens(services, attempt).await?
+    };
+    let evaluation_seconds = services.evaluation_limits.wall.as_secs_f64();
+    let worst = WorstCase::of(attempt, &model, prompt_tokens, evaluation_seconds);
     let (attempt, owner, now) = (attempt.clone(), services.owner.clone(), services.now());
     Ok(services
         .store
         .control(move |tx| {
             let claimed = queue::claim(tx, &attempt.attempt_id, &owner, now, lease::lease_end(now)).map_err(boxed)?;
-            if claimed.paid_generation.is_some() {
-                (worst.tokens, worst.cost_usd) = (0.0, 0.0);
-            }
+            let is_paid = claimed.paid_generation.is_some();
             Ok::<_, clade_catalog::BoxError>(Claimed {
                 tries: claimed.number,
-                reserved: rest(tx, &attempt, worst).map_err(boxed)?,
+                reserved: rest(tx, &attempt, worst, is_paid).map_err(boxed)?,
                 paid_generation: claimed.paid_generation,
             })
         })
         .await?)
+}
+
+/// The most tokens that the attempt's prompt can have: it is rendered as it will be sent.
+async fn prompt_tokens(services: &Services, attempt: &Attempt) -> Result<u64> {
+    let messages = estimate::prompt(services, attempt, attempt.operator()?).await?;
+    let bytes = messages.iter().map(|message| message.content.len()).sum();
+    Ok(prompt_token_bound(bytes, messages.len()))
 }
 
 fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> clade_catalog::BoxError {

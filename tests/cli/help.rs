@@ -5,7 +5,7 @@ use super::fixture::Place;
 #[test]
 fn every_command_explains_itself() {
     let place = Place::new();
-    let commands: [&[&str]; 26] = [
+    let commands: [&[&str]; 30] = [
         &[],
         &["init"],
         &["quickstart"],
@@ -14,6 +14,10 @@ fn every_command_explains_itself() {
         &["task", "add"],
         &["task", "list"],
         &["task", "show"],
+        &["model"],
+        &["model", "list"],
+        &["model", "show"],
+        &["model", "test"],
         &["policy"],
         &["policy", "list"],
         &["policy", "show"],

@@ -69,7 +69,29 @@ pub async fn generation_rows(services: &Services, attempt: &Attempt, generated: 
         ("cached", sample.cached.into()),
         ("tokens_prompt", signed(sample.tokens_prompt).into()),
         ("tokens_completion", signed(sample.tokens_completion).into()),
+        ("tokens_cached_prompt", signed(sample.usage.cached_prompt).into()),
+        ("tokens_reasoning", signed(sample.usage.reasoning).into()),
+        ("estimated_tokens_prompt", signed(sample.usage.estimated_prompt).into()),
+        (
+            "estimated_tokens_completion",
+            signed(sample.usage.estimated_completion).into(),
+        ),
+        ("usage_problem", sample.usage.problem.clone().into()),
         ("cost_usd", sample.cost_usd.into()),
+        ("booked_tokens", (generated.booking.tokens as i64).into()),
+        ("booked_usd", generated.booking.cost_usd.into()),
+        (
+            "error_class",
+            generated.fault.as_ref().map(|fault| fault.class.as_str()).into(),
+        ),
+        (
+            "error",
+            generated.fault.as_ref().map(|fault| fault.message.clone()).into(),
+        ),
+        (
+            "fault",
+            generated.fault.as_ref().and_then(|fault| fault.name.clone()).into(),
+        ),
         ("started_at", Value::Timestamp(generated.started_at)),
         ("finished_at", Value::Timestamp(generated.finished_at)),
     ])?;

@@ -1,0 +1,385 @@
+//! One model of one service: sends a request when the gate lets it, and judges what comes back.
+
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use chrono::Utc;
+use serde_json::{Map, Value as Json};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::body::{Question, body};
+use super::events::Events;
+use super::failure::{Reported, Speaker, Trouble, no_sample};
+use super::profile::Profile;
+use super::reply::Reply;
+use super::retry_after;
+use super::secret::{ApiKey, redact};
+use super::transport::{Answer, Timeouts, Transport, TransportError};
+use super::usage::Asked;
+use crate::error::ErrorClass;
+use crate::model::gate::{Gate, GateLimits, Pause};
+use crate::model::generator::{Generator, ModelInfo, SamplingDefaults, TokenPrice};
+use crate::model::{GenerateRequest, Message, ModelError, ModelOptions, ReplyFault, Role, Sample, SamplingParams};
+
+/// Longest answer that is read.
+const LONGEST_ANSWER: usize = 64 << 20;
+/// Longest body of an error that is read.
+const LONGEST_ERROR: usize = 64 << 10;
+/// Token limit of a probe: enough for a model that reasons a little before it answers.
+const PROBE_TOKENS: u32 = 1024;
+
+/// A model of an OpenAI-compatible service.
+#[derive(Debug)]
+pub struct OpenAi {
+    name: String,
+    model: String,
+    profile: &'static Profile,
+    api_key_env: Option<String>,
+    extra_body: Option<Map<String, Json>>,
+    stream: bool,
+    sampling: SamplingDefaults,
+    price: Option<TokenPrice>,
+    endpoint: String,
+    transport: Transport,
+    slots: Semaphore,
+    gate: Gate,
+}
+
+impl OpenAi {
+    /// A model with these options. Nothing is sent and no key is read.
+    ///
+    /// # Errors
+    /// When an option is wrong.
+    pub fn new(name: &str, options: &ModelOptions) -> Result<Self, ModelError> {
+        let wrong = |error: crate::model::WrongOption| ModelError::Configuration {
+            model: name.to_owned(),
+            reason: error.to_string(),
+        };
+        options.check().map_err(wrong)?;
+        let profile = options.profile().map_err(wrong)?;
+        let endpoint = options.endpoint().map_err(wrong)?;
+        let seconds = |value: Option<f64>, default: f64| Duration::from_secs_f64(value.unwrap_or(default));
+        let timeouts = Timeouts {
+            connect: seconds(options.connect_timeout_seconds, 10.0),
+            first_byte: seconds(options.first_byte_timeout_seconds, 600.0),
+            idle: seconds(options.idle_timeout_seconds, 120.0),
+            total: seconds(options.timeout_seconds, 1800.0),
+        };
+        let price = options
+            .usd_per_million_prompt_tokens
+            .zip(options.usd_per_million_completion_tokens)
+            .map(|(prompt, completion)| TokenPrice {
+                cached_prompt_usd_per_million: options.usd_per_million_cached_prompt_tokens,
+                reasoning_usd_per_million: options.usd_per_million_reasoning_tokens,
+                ..TokenPrice::flat(prompt, completion)
+            });
+        Ok(Self {
+            name: name.to_owned(),
+            model: options.model.clone().unwrap_or_default(),
+            api_key_env: options.key_variable().map(str::to_owned),
+            extra_body: options.extra_body.clone(),
+            stream: options.stream.unwrap_or(profile.stream),
+            sampling: SamplingDefaults {
+                temperature: options.temperature,
+                top_p: options.top_p,
+                max_output_tokens: options.max_output_tokens,
+            },
+            price,
+            endpoint: endpoint.to_string(),
+            transport: Transport::new(
+                endpoint,
+                &profile.path,
+                options.ca_file.clone(),
+                options.extra_headers.clone().unwrap_or_default(),
+                timeouts,
+            ),
+            slots: Semaphore::new(options.concurrency.unwrap_or(16) as usize),
+            gate: Gate::new(GateLimits {
+                breaker_failures: options.breaker_failures.unwrap_or(5),
+                breaker_pause: seconds(options.breaker_pause_seconds, 30.0),
+                longest_pause: seconds(options.max_retry_after_seconds, 900.0),
+                give_up_after: seconds(options.give_up_after_seconds, 86_400.0),
+            }),
+            profile,
+        })
+    }
+
+    fn speaker(&self) -> Speaker<'_> {
+        Speaker {
+            model: &self.name,
+            endpoint: &self.endpoint,
+            api_key_env: self.api_key_env.as_deref(),
+            profile: self.profile,
+        }
+    }
+
+    /// Sends one question as soon as there is a free slot and the gate is open.
+    async fn ask(&self, question: &Question<'_>, cancel: &CancellationToken) -> Result<Sample, ModelError> {
+        let key = match &self.api_key_env {
+            Some(variable) => Some(ApiKey::read(&self.name, variable)?),
+            None => None,
+        };
+        let _slot = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(ModelError::Cancelled),
+            slot = self.slots.acquire() => slot.map_err(|_| ModelError::Cancelled)?,
+        };
+        let pass = self.gate.enter(Utc::now()).map_err(|pause| self.paused(pause))?;
+        let outcome = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(ModelError::Cancelled),
+            outcome = self.exchange(question, key.as_ref()) => outcome,
+        };
+        match outcome.map_err(|trouble| redacted(key.as_ref(), trouble)) {
+            Ok(sample) => {
+                pass.succeeded();
+                Ok(clean_sample(key.as_ref(), sample))
+            }
+            Err(Trouble::Limited { asked, message }) => match pass.limited(Utc::now(), asked, &message) {
+                Some(pause) => {
+                    warn!(model = %self.name, "the model is paused: {pause}");
+                    Err(self.paused(pause))
+                }
+                None => Err(ModelError::RateLimited {
+                    model: self.name.clone(),
+                    message,
+                    retry_after: None,
+                }),
+            },
+            Err(Trouble::Failed(error)) => {
+                if matches!(error.class(), ErrorClass::Provider | ErrorClass::Infra) {
+                    if let Some(pause) = pass.failed(Utc::now(), &error.to_string()) {
+                        warn!(model = %self.name, "the model is paused: {pause}");
+                    }
+                } else {
+                    // The service answered, even if not what was hoped for.
+                    pass.succeeded();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn paused(&self, pause: Pause) -> ModelError {
+        ModelError::Paused {
+            model: self.name.clone(),
+            pause,
+        }
+    }
+
+    async fn exchange(&self, question: &Question<'_>, key: Option<&ApiKey>) -> Result<Sample, Trouble> {
+        let started = Instant::now();
+        let speaker = self.speaker();
+        let asked = Asked {
+            prompt_bytes: question.messages.iter().map(|message| message.content.len()).sum(),
+            messages: question.messages.len(),
+            max_tokens: question.params.max_tokens,
+        };
+        let body = body(question, self.profile, self.extra_body.as_ref()).to_string();
+        let sent = self.transport.post(key, body).await;
+        let mut answer = sent.map_err(|error| speaker.transport(error, no_sample()))?;
+        let status = answer.status();
+        if !(200..300).contains(&status) {
+            let asked = answer
+                .header("retry-after")
+                .and_then(|value| retry_after::parse(value, Utc::now()));
+            let (body, _) = answer.body(LONGEST_ERROR).await;
+            let body = redact(key, String::from_utf8_lossy(&body).into_owned());
+            return Err(speaker.http_error(status, asked, &body));
+        }
+        let is_stream = answer
+            .header("content-type")
+            .is_some_and(|kind| kind.starts_with("text/event-stream"));
+        let (sample, fault) = if is_stream {
+            self.read_stream(&mut answer, asked, key, started).await?
+        } else {
+            self.read_whole(&mut answer, asked, key, started).await?
+        };
+        match fault {
+            None => Ok(sample),
+            Some(fault) => Err(speaker.fault(fault, sample)),
+        }
+    }
+
+    async fn read_whole(
+        &self,
+        answer: &mut Answer,
+        asked: Asked,
+        key: Option<&ApiKey>,
+        started: Instant,
+    ) -> Result<(Sample, Option<ReplyFault>), Trouble> {
+        let speaker = self.speaker();
+        let (bytes, broken) = answer.body(LONGEST_ANSWER).await;
+        let text = redact(key, String::from_utf8_lossy(&bytes).into_owned());
+        if let Some(error) = broken {
+            // What had come is no JSON, so it is kept as it is.
+            let partial = Sample {
+                text,
+                latency: started.elapsed(),
+                ..no_sample()
+            };
+            return Err(speaker.transport(error, partial));
+        }
+        let json: Json = serde_json::from_str(&text)
+            .map_err(|error| speaker.malformed(format!("it is no JSON: {error}"), &text, no_sample()))?;
+        if let Some(reported) = Reported::of_json(&json) {
+            return Err(speaker.reported(reported, no_sample()));
+        }
+        Ok(Reply::of_completion(&json, self.profile).judge(asked, self.price, started.elapsed()))
+    }
+
+    async fn read_stream(
+        &self,
+        answer: &mut Answer,
+        asked: Asked,
+        key: Option<&ApiKey>,
+        started: Instant,
+    ) -> Result<(Sample, Option<ReplyFault>), Trouble> {
+        let speaker = self.speaker();
+        let mut reply = Reply::default();
+        let mut events = Events::default();
+        let mut is_done = false;
+        while !is_done {
+            let (pieces, end) = match answer.piece().await {
+                Ok(Some(bytes)) => (events.push(&bytes), None),
+                Ok(None) => (events.finish().into_iter().collect(), Some(None)),
+                Err(error) => (Vec::new(), Some(Some(error))),
+            };
+            for data in pieces {
+                if data.trim() == "[DONE]" {
+                    is_done = true;
+                    break;
+                }
+                let data = redact(key, data);
+                let piece: Json = match serde_json::from_str(&data) {
+                    Ok(piece) => piece,
+                    Err(error) => {
+                        let partial = reply.partial(asked, self.price, started.elapsed());
+                        let problem = format!("a piece of the stream is no JSON: {error}");
+                        return Err(speaker.malformed(problem, &data, partial));
+                    }
+                };
+                if let Some(reported) = Reported::of_json(&piece) {
+                    let partial = reply.partial(asked, self.price, started.elapsed());
+                    return Err(speaker.reported(reported, partial));
+                }
+                reply.add_piece(&piece, self.profile);
+            }
+            match end {
+                None => {}
+                // All of the answer had come; only its tail, the token counts, may be missing.
+                Some(_) if is_done || reply.is_complete() => break,
+                Some(error) => {
+                    let bytes = reply.bytes();
+                    let partial = reply.partial(asked, self.price, started.elapsed());
+                    return Err(match error {
+                        Some(error @ TransportError::Timeout { .. }) => speaker.transport(error, partial),
+                        Some(TransportError::Broken(cause)) => speaker.fault(ReplyFault::Cut { bytes, cause }, partial),
+                        Some(error) => speaker.transport(error, partial),
+                        None => {
+                            let cause = "it ended without a finish reason".to_owned();
+                            speaker.fault(ReplyFault::Cut { bytes, cause }, partial)
+                        }
+                    });
+                }
+            }
+        }
+        Ok(reply.judge(asked, self.price, started.elapsed()))
+    }
+}
+
+/// A trouble whose texts do not hold the key, whatever the provider echoed.
+fn redacted(key: Option<&ApiKey>, trouble: Trouble) -> Trouble {
+    let clean = |text: String| redact(key, text);
+    match trouble {
+        Trouble::Limited { asked, message } => Trouble::Limited {
+            asked,
+            message: clean(message),
+        },
+        Trouble::Failed(error) => Trouble::Failed(match error {
+            ModelError::Configuration { model, reason } => ModelError::Configuration {
+                model,
+                reason: clean(reason),
+            },
+            ModelError::Provider { model, message } => ModelError::Provider {
+                model,
+                message: clean(message),
+            },
+            ModelError::Unreachable { model, message } => ModelError::Unreachable {
+                model,
+                message: clean(message),
+            },
+            ModelError::Reply { model, fault, sample } => ModelError::Reply {
+                model,
+                fault: fault.map_texts(clean),
+                sample: Box::new(clean_sample(key, *sample)),
+            },
+            other => other,
+        }),
+    }
+}
+
+/// A sample whose texts do not hold the key.
+fn clean_sample(key: Option<&ApiKey>, sample: Sample) -> Sample {
+    Sample {
+        text: redact(key, sample.text),
+        reasoning: sample.reasoning.map(|text| redact(key, text)),
+        finish_reason: redact(key, sample.finish_reason),
+        ..sample
+    }
+}
+
+#[async_trait]
+impl Generator for OpenAi {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn describe(&self) -> ModelInfo {
+        ModelInfo {
+            sampling: self.sampling,
+            ..ModelInfo::metered("openai", self.price)
+        }
+    }
+
+    async fn generate(&self, request: &GenerateRequest, cancel: &CancellationToken) -> Result<Sample, ModelError> {
+        let question = Question {
+            model: &self.model,
+            messages: &request.messages,
+            params: request.params,
+            seed: Some(request.seed),
+            stream: self.stream,
+        };
+        self.ask(&question, cancel).await
+    }
+
+    async fn probe(&self, cancel: &CancellationToken) -> Result<Option<Sample>, ModelError> {
+        let messages = [Message {
+            role: Role::User,
+            content: "Answer with the one word: ready".to_owned(),
+        }];
+        let defaults = SamplingParams::default();
+        let question = Question {
+            model: &self.model,
+            messages: &messages,
+            params: SamplingParams {
+                temperature: self.sampling.temperature.unwrap_or(defaults.temperature),
+                top_p: self.sampling.top_p.unwrap_or(defaults.top_p),
+                max_tokens: self
+                    .sampling
+                    .max_output_tokens
+                    .unwrap_or(PROBE_TOKENS)
+                    .min(PROBE_TOKENS),
+            },
+            seed: None,
+            stream: self.stream,
+        };
+        self.ask(&question, cancel).await.map(Some)
+    }
+
+    fn pause(&self) -> Option<Pause> {
+        self.gate.pause(Utc::now())
+    }
+}

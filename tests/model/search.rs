@@ -1,0 +1,372 @@
+//! Whole searches against a service that misbehaves: the right rows, the right spend, budgets that hold.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use clade::engine::{Engine, OpenMode, Session};
+use serde_json::json;
+
+use super::server::{Act, COMPLETION_TOKENS, PROMPT_TOKENS, Server, answer, error, good, message, pieces, program};
+use crate::crash::invariants;
+use crate::crash::process::Process;
+use crate::engine::fixture::{Fixture, number, rows, session, table};
+
+const TOKENS: i64 = PROMPT_TOKENS + COMPLETION_TOKENS;
+
+/// Options of the model `remote`: prices that make a right answer cost 800 micro-dollars, and short waits.
+fn create_model(endpoint: &str, more: &str) -> String {
+    format!(
+        "CREATE MODEL remote OPTIONS (provider 'openai', endpoint '{endpoint}', model 'm', max_output_tokens 1000,
+             usd_per_million_prompt_tokens 1.0, usd_per_million_completion_tokens 2.0,
+             breaker_pause_seconds 0.05, max_retry_after_seconds 0.05{more})"
+    )
+}
+
+async fn with_model(server: &Server, more: &str) -> (Fixture, Arc<Engine>, Session) {
+    let fixture = Fixture::new();
+    let engine = fixture.create().await;
+    let session = session(&engine);
+    rows(&session, &create_model(&server.endpoint, more)).await.unwrap();
+    (fixture, engine, session)
+}
+
+async fn text(session: &Session, sql: &str) -> String {
+    table(session, sql).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_on_a_bad_service_ends_with_the_right_rows_and_the_right_spend() {
+    // Each fault once, amid right answers; retries are requests of their own, so requests are more than steps.
+    let server = Server::start(|number, request| match number {
+        1 => error(500, "oops"),
+        3 => Act::Cut(pieces(&["A plan.\n```python\nscore = 1"], false)),
+        5 => Act::Answer(429, vec![("Retry-After", "51000".into())], "{}".into()),
+        7 => answer(&json!({"choices": []})),
+        9 => answer(&message(&json!({"content": null, "reasoning_content": "hm"}), "length")),
+        11 => Act::Answer(200, Vec::new(), "{\"choices\"".into()),
+        13 => answer(&message(
+            &json!({"content": null, "tool_calls": [{"function": {"name": "f"}}]}),
+            "tool_calls",
+        )),
+        15 => {
+            let mut wrong = message(&json!({"content": program(request)}), "stop");
+            wrong["usage"] = json!({"prompt_tokens": 900_000_000, "completion_tokens": 1});
+            answer(&wrong)
+        }
+        17 => {
+            let mut unknown = message(&json!({"content": program(request)}), "stop");
+            unknown["usage"] = json!(null);
+            answer(&unknown)
+        }
+        19 => error(400, "maximum context length is 8192 tokens"),
+        21 => Act::Answer(502, Vec::new(), "<html><title>Bad Gateway</title></html>".into()),
+        _ => good(request),
+    })
+    .await;
+    let (_fixture, engine, session) = with_model(&server, "").await;
+    let sql = "EVOLVE TASK 'toy' USING MODEL remote WITH (steps => 24, workers => 1, seed => 3, id => 'r', max_tokens => 1000000)";
+    rows(&session, sql).await.unwrap();
+    invariants::at_rest(&engine).await;
+
+    let count = async |sql: &str| number(&session, sql).await;
+    assert_eq!(count("SELECT count(*) FROM evo.nodes").await, 24);
+    assert_eq!(
+        count("SELECT count(*) FROM evo.attempts WHERE status <> 'done'").await,
+        0
+    );
+    assert_eq!(
+        count("SELECT count(*) FROM evo.runs WHERE status = 'finished' AND stop_reason = 'steps'").await,
+        1
+    );
+    // 24 right or final answers, and six failures that were asked again: 500, cut, 429, no choices, broken JSON, 502.
+    assert_eq!(server.count(), 30);
+    let faults = "SELECT error_class, fault, count(*) AS replies, count(tokens_prompt) AS counted FROM evo.generations
+                  GROUP BY 1, 2 ORDER BY 1 NULLS FIRST, 2";
+    insta::assert_snapshot!(text(&session, faults).await, @r"
+    +-------------+-----------------+---------+---------+
+    | error_class | fault           | replies | counted |
+    +-------------+-----------------+---------+---------+
+    |             |                 | 21      | 20      |
+    | candidate   | empty_length    | 1       | 1       |
+    | candidate   | prompt_too_long | 1       | 1       |
+    | candidate   | tool_calls      | 1       | 1       |
+    | provider    | malformed       | 1       | 0       |
+    | provider    | no_choices      | 1       | 0       |
+    | provider    | stream_cut      | 1       | 0       |
+    +-------------+-----------------+---------+---------+
+    ");
+    let nodes = "SELECT error_class, error_signature, count(*) AS nodes FROM evo.nodes WHERE status = 'code_missing'
+                 GROUP BY 1, 2 ORDER BY 2";
+    insta::assert_snapshot!(text(&session, nodes).await, @r"
+    +-------------+-----------------+-------+
+    | error_class | error_signature | nodes |
+    +-------------+-----------------+-------+
+    | candidate   | empty_length    | 1     |
+    | candidate   | prompt_too_long | 1     |
+    | candidate   | tool_calls      | 1     |
+    +-------------+-----------------+-------+
+    ");
+    let partial = "SELECT count(*) FROM evo.generations
+                   WHERE error LIKE '%cut off after 27 bytes%' AND response LIKE 'A plan.%score = 1'";
+    assert_eq!(
+        count(partial).await,
+        1,
+        "{}",
+        text(
+            &session,
+            "SELECT error, response FROM evo.generations WHERE error IS NOT NULL"
+        )
+        .await
+    );
+    let flagged = "SELECT count(*) FROM evo.generations
+                   WHERE tokens_prompt = 900000000 AND usage_problem LIKE 'more prompt tokens than%' AND booked_tokens < 100000";
+    assert_eq!(count(flagged).await, 1);
+    let unknown = "SELECT count(*) FROM evo.nodes WHERE tokens_prompt IS NULL AND cost_usd IS NULL";
+    assert_eq!(count(unknown).await, 1);
+
+    // Every right answer is booked as it was reported, to the token and to the millionth of a dollar.
+    let right = count("SELECT count(*) FROM evo.generations WHERE error_class IS NULL AND usage_problem IS NULL AND tokens_prompt IS NOT NULL").await;
+    assert_eq!(
+        count("SELECT sum(booked_tokens) FROM evo.generations WHERE error_class IS NULL AND usage_problem IS NULL AND tokens_prompt IS NOT NULL").await,
+        right * TOKENS
+    );
+    let dollars =
+        "SELECT CAST(round(b.spent * 1e9) AS BIGINT) - CAST(round(g.booked * 1e9) AS BIGINT) FROM system.budgets b
+                   CROSS JOIN (SELECT sum(booked_usd) AS booked FROM evo.generations) g WHERE b.resource = 'cost_usd'";
+    assert_eq!(count(dollars).await, 0);
+    let right_cost = "SELECT CAST(round(sum(cost_usd) * 1e6) AS BIGINT) FROM evo.generations
+                      WHERE error_class IS NULL AND usage_problem IS NULL";
+    assert_eq!(count(right_cost).await, right * 800);
+    assert_eq!(
+        count("SELECT CAST(sum(reserved) AS BIGINT) FROM system.budgets").await,
+        0
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_budget_is_never_overshot() {
+    let server = Server::start(|_, request| good(request)).await;
+    let (_fixture, engine, session) = with_model(&server, "").await;
+    let sql = "EVOLVE TASK 'toy' USING MODEL remote WITH (steps => 100, workers => 3, seed => 3, max_tokens => 20000)";
+    rows(&session, sql).await.unwrap();
+    invariants::at_rest(&engine).await;
+    let stopped = "SELECT count(*) FROM evo.runs WHERE status = 'finished' AND stop_reason = 'tokens'";
+    assert_eq!(
+        number(&session, stopped).await,
+        1,
+        "{}",
+        text(&session, "SELECT status, stop_reason, error FROM evo.runs").await
+    );
+    let spent = number(
+        &session,
+        "SELECT CAST(spent AS BIGINT) FROM system.budgets WHERE resource = 'tokens'",
+    )
+    .await;
+    assert_eq!(spent, TOKENS * i64::try_from(server.count()).unwrap());
+    assert!(spent <= 20_000 && server.count() > 3, "{spent}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_without_token_counts_is_limited_all_the_same() {
+    let server = Server::start(|_, request| {
+        let mut unknown = message(&json!({"content": program(request)}), "stop");
+        unknown["usage"] = json!(null);
+        answer(&unknown)
+    })
+    .await;
+    let (_fixture, _engine, session) = with_model(&server, "").await;
+    let sql = "EVOLVE TASK 'toy' USING MODEL remote WITH (steps => 100, workers => 2, seed => 3, max_cost_usd => 0.05)";
+    rows(&session, sql).await.unwrap();
+    let spent = "SELECT CAST(round(spent * 1e6) AS BIGINT) FROM system.budgets WHERE resource = 'cost_usd'";
+    let spent = number(&session, spent).await;
+    assert!((1..=50_000).contains(&spent), "{spent}");
+    assert_eq!(
+        number(&session, "SELECT count(*) FROM evo.runs WHERE stop_reason = 'cost_usd'").await,
+        1
+    );
+    assert_eq!(
+        number(
+            &session,
+            "SELECT count(*) FROM evo.generations WHERE cost_usd IS NOT NULL"
+        )
+        .await,
+        0
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unknown_price_is_no_price_of_nothing() {
+    let server = Server::start(|_, request| good(request)).await;
+    let fixture = Fixture::new();
+    let engine = fixture.create().await;
+    let session = session(&engine);
+    let create = format!(
+        "CREATE MODEL remote OPTIONS (provider 'openai', endpoint '{}', model 'm')",
+        server.endpoint
+    );
+    rows(&session, &create).await.unwrap();
+    let evolve = "EVOLVE TASK 'toy' USING MODEL remote WITH (steps => 3, max_cost_usd => 1.0";
+    let refused = rows(&session, &format!("{evolve})")).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("the price of model 'remote' is not known"),
+        "{refused}"
+    );
+    assert_eq!(server.count(), 0);
+    rows(&session, &format!("{evolve}, allow_unknown_cost => true)"))
+        .await
+        .unwrap();
+    assert_eq!(
+        number(
+            &session,
+            "SELECT count(*) FROM evo.nodes WHERE cost_usd IS NULL AND tokens_prompt = 700"
+        )
+        .await,
+        3
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_is_down_uses_no_step_and_no_budget() {
+    let server = Server::start(|number, request| if number < 8 { error(503, "down") } else { good(request) }).await;
+    let (_fixture, engine, session) = with_model(&server, ", breaker_failures 2").await;
+    let sql = "EVOLVE TASK 'toy' USING MODEL remote WITH (steps => 6, workers => 3, seed => 3, max_tokens => 1000000)";
+    rows(&session, sql).await.unwrap();
+    invariants::at_rest(&engine).await;
+    assert_eq!(number(&session, "SELECT count(*) FROM evo.nodes").await, 6);
+    let spent = "SELECT CAST(spent AS BIGINT) FROM system.budgets WHERE resource = ";
+    assert_eq!(number(&session, &format!("{spent}'steps'")).await, 6);
+    assert_eq!(number(&session, &format!("{spent}'tokens'")).await, 6 * TOKENS);
+    assert_eq!(server.count(), 14);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_that_waits_for_a_rate_limit_says_until_when_and_ends_at_once_when_asked() {
+    let busy = Act::Answer(429, vec![("Retry-After", "51000".into())], "{}".into());
+    let server = Server::start(move |_, _| busy.clone()).await;
+    let fixture = Fixture::new();
+    let engine = fixture.create().await;
+    let client = session(&engine);
+    let create = format!(
+        "CREATE MODEL remote OPTIONS (provider 'openai', endpoint '{}', model 'm')",
+        server.endpoint
+    );
+    rows(&client, &create).await.unwrap();
+    let running = Arc::clone(&engine);
+    let search = tokio::spawn(async move {
+        let sql = "EVOLVE TASK 'toy' USING MODEL remote WITH (steps => 5, workers => 2, seed => 3, id => 'r')";
+        rows(&session(&running), sql).await.unwrap();
+    });
+    // Another process sees the pause.
+    let reader = fixture.open(OpenMode::ReadOnly).await.unwrap();
+    let paused = "SELECT count(*) FROM system.models WHERE name = 'remote' AND paused_until > now()
+                  AND pause_reason LIKE 'rate limited: HTTP 429%51000 s, until%'";
+    while number(&session(&reader), paused).await == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    engine.scheduler().drain();
+    search.await.unwrap();
+    assert_eq!(server.count(), 1, "nothing is sent to a service that asked to wait");
+    assert_eq!(
+        number(&client, "SELECT count(*) FROM evo.runs WHERE status = 'interrupted'").await,
+        1
+    );
+    assert_eq!(number(&client, "SELECT count(*) FROM evo.nodes").await, 0);
+    let kept = "SELECT CAST(sum(spent) AS BIGINT) FROM system.budgets WHERE scope = 'r' AND resource IN ('steps', 'tokens', 'jobs')";
+    assert_eq!(number(&client, kept).await, 0);
+    invariants::always(&engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wall_budget_ends_what_waits_for_a_paused_model() {
+    let busy = Act::Answer(429, vec![("Retry-After", "51000".into())], "{}".into());
+    let server = Server::start(move |_, _| busy.clone()).await;
+    let (_fixture, engine, session) = with_model(&server, "").await;
+    let replace = format!(
+        "CREATE OR REPLACE MODEL remote OPTIONS (provider 'openai', endpoint '{}', model 'm')",
+        server.endpoint
+    );
+    rows(&session, &replace).await.unwrap();
+    let evolve = "EVOLVE TASK 'toy' USING MODEL remote WITH (steps => 5, workers => 2, seed => 3, max_wall => '1 s')";
+    rows(&session, evolve).await.unwrap();
+    let expand = "SELECT 'toy' AS task_id EXPAND WITH draft (samples => 2, max_wall => '1 s') USING MODEL remote";
+    assert_eq!(
+        rows(&session, expand)
+            .await
+            .unwrap()
+            .iter()
+            .map(|batch| batch.num_rows())
+            .sum::<usize>(),
+        0
+    );
+    assert_eq!(server.count(), 1);
+    invariants::at_rest(&engine).await;
+    let ended = "SELECT count(*) FROM evo.runs WHERE status = 'finished' AND stop_reason = 'wall_seconds'";
+    assert_eq!(number(&session, ended).await, 1);
+    let failed = "SELECT count(*) FROM evo.statements WHERE kind = 'expand' AND status = 'failed' AND error LIKE '%wall budget%'";
+    assert_eq!(number(&session, failed).await, 1);
+    let cancelled = "SELECT count(*) FILTER (WHERE status = 'cancelled') * 100 + count(*) FROM evo.attempts";
+    assert_eq!(number(&session, cancelled).await, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_search_does_not_pay_twice() {
+    // The kill meets the search right after an answer.
+    let answered = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&answered);
+    let server = Server::start(move |_, request| {
+        count.fetch_add(1, Ordering::SeqCst);
+        good(request)
+    })
+    .await;
+    let (fixture, engine, _) = with_model(&server, "").await;
+    engine.close().await;
+    drop(engine);
+    let evolve = "EVOLVE TASK 'toy' USING MODEL remote WITH (steps => 30, workers => 2, seed => 3, max_tokens => 1000000, id => 'r')";
+    let mut dead = Vec::new();
+    for target in [3, 11, 17] {
+        let mut process = Process::searching(&fixture.store(), "r", evolve);
+        assert!(process.wait_ready());
+        while answered.load(Ordering::SeqCst) < target {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        dead.push(process.kill());
+    }
+    let mut process = Process::searching(&fixture.store(), "r", evolve);
+    assert!(process.wait_ready());
+    process.finish();
+    for mut child in dead {
+        child.wait().unwrap();
+    }
+    let engine = fixture.open(OpenMode::Existing).await.unwrap();
+    invariants::at_rest(&engine).await;
+    let session = session(&engine);
+    assert_eq!(number(&session, "SELECT count(*) FROM evo.nodes").await, 30);
+    assert_eq!(number(&session, "SELECT count(*) FROM evo.generations").await, 30);
+    let spent = "SELECT CAST(spent AS BIGINT) FROM system.budgets WHERE resource = 'tokens'";
+    assert_eq!(number(&session, spent).await, 30 * TOKENS);
+    // A kill may lose an answer that was on its way, of each worker at most; none that had come is asked for again.
+    assert!(server.count() <= 30 + 3 * 2, "{}", server.count());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeated_statement_is_answered_from_the_cache_and_spends_nothing() {
+    let server = Server::start(|_, request| good(request)).await;
+    let (_fixture, _engine, session) = with_model(&server, "").await;
+    let sql =
+        "SELECT 'toy' AS task_id EXPAND WITH draft (samples => 3, seed => 5, max_tokens => 500000) USING MODEL remote";
+    rows(&session, sql).await.unwrap();
+    rows(&session, sql).await.unwrap();
+    assert_eq!(server.count(), 3);
+    let spends =
+        "SELECT cached, sum(tokens_prompt) AS virtual_prompt, sum(booked_tokens) AS physical, count(*) AS replies
+                  FROM evo.generations GROUP BY cached ORDER BY cached";
+    insta::assert_snapshot!(text(&session, spends).await, @r"
+    +--------+----------------+----------+---------+
+    | cached | virtual_prompt | physical | replies |
+    +--------+----------------+----------+---------+
+    | false  | 2100           | 2250     | 3       |
+    | true   | 2100           | 0        | 3       |
+    +--------+----------------+----------+---------+
+    ");
+}
