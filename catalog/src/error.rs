@@ -21,6 +21,15 @@ pub enum StoreError {
         /// Directory that was asked for.
         dir: PathBuf,
     },
+    /// The store has a marker and no database.
+    #[error(
+        "the database of the store is missing or empty: {path}. Restore the file (and its -wal) from a backup; nothing was \
+         opened or changed"
+    )]
+    NoDatabase {
+        /// Where it should be.
+        path: PathBuf,
+    },
     /// The directory already holds a store.
     #[error("a store already exists at {dir}: open it, or choose another directory")]
     AlreadyExists {

@@ -26,11 +26,23 @@ pub use error::CliError;
 use context::Context;
 use terminal::{Look, note};
 
+/// Stack of the thread that plans statements; only what is used takes memory.
+const STACK_BYTES: usize = 1 << 29;
+/// Stack of the threads that plan policies.
+const WORKER_STACK_BYTES: usize = 1 << 24;
+
 /// Reads the arguments, runs the command, says what went wrong, and gives the exit code: 0 done, 1 failed, 2 usage.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let color = cli.global.color;
-    match run(cli) {
+    // A statement is planned by recursion over its terms; a long one needs more than the usual stack.
+    let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(|| run(cli));
+    let result = match worker.map(std::thread::JoinHandle::join) {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        Err(error) => Err(CliError::Failed(format!("cannot start threads: {error}"))),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
@@ -46,6 +58,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
     logging::start(&context.loaded.config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .thread_stack_size(WORKER_STACK_BYTES)
         .build()
         .map_err(|error| CliError::Failed(format!("cannot start threads: {error}")))?;
     let result = runtime.block_on(async {

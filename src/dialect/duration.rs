@@ -31,6 +31,16 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
         .then(|| Duration::from_millis((seconds * 1_000.0).round() as u64))
 }
 
+/// Reads a duration above nothing, as the command line takes it.
+///
+/// # Errors
+/// When the text is none.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    parse(text)
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| "a time such as 90s, '10 min' or '1.5 h' is wanted; a bare number is seconds".to_owned())
+}
+
 /// Write a duration in its largest unit that divides it, to the millisecond.
 pub(super) fn format(duration: Duration) -> String {
     let total = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);

@@ -48,7 +48,7 @@ option_table! {
         steps: u64, Range::AtLeast(1.0);
         /// Pipelines that run at once.
         workers: u64, Range::Within(1.0, 1_024.0);
-        /// Seed of every draw of the run. Default: drawn and stored.
+        /// Seed of every draw of the run. Default: search.seed of the configuration.
         seed: u64, Range::AtLeast(0.0);
         /// 'async' (steady state) or 'generation' (a barrier between generations).
         mode: RunMode, Range::Any;
@@ -58,7 +58,7 @@ option_table! {
         islands: u64, Range::Within(1.0, 1_000.0);
         /// Id of the run. Default: a new id.
         id: String, Range::Any;
-        /// Budget: wall time of the run.
+        /// Budget: wall time of the run. What is in flight when it is used up is ended; the final run and the grade follow it.
         max_wall: Duration, Range::Above(0.0);
         /// Budget: seconds in the sandbox.
         max_sandbox: Duration, Range::Above(0.0);

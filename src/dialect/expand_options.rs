@@ -46,7 +46,7 @@ option_table! {
     pub struct ExpandOptions of "EXPAND" {
         /// Programs to make from each input row. Default 1.
         samples: u64, Range::Within(1.0, 10_000.0);
-        /// Seed of the statement; the same seed on the same snapshot asks the model the same. Default: drawn and stored.
+        /// Seed of the statement; the same seed on the same snapshot asks the model the same. Default: one drawn from the clock, stored with every attempt.
         seed: u64, Range::AtLeast(0.0);
         /// Attempts in flight at once. Default: the configured workers.
         concurrency: u64, Range::Within(1.0, 1_024.0);

@@ -19,6 +19,7 @@ mod tests;
 pub use ast::{
     CreateModel, CreatePolicy, DropModel, DropPolicy, Evolve, Expand, ExpandClause, ExplainExpand, Statement,
 };
+pub use duration::parse_duration;
 pub use error::{DialectError, Position};
 pub use evolve_options::{EvolveOptions, RunMode};
 pub use expand_options::{ExpandOptions, OnError};

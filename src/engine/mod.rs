@@ -16,6 +16,7 @@ mod open;
 mod output;
 mod place;
 mod policies;
+mod query_note;
 mod recordings;
 mod reference;
 mod session;

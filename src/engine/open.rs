@@ -123,6 +123,7 @@ impl Engine {
         system.register_virtual(Arc::new(PoliciesTable(store.clone())))?;
         system.register_virtual(Arc::new(SettingsTable::new(loaded)))?;
         system.register_virtual(Arc::new(super::functions_table::FunctionsTable::new(&base)))?;
+        catalog.seal();
         let engine = Arc::new(Self {
             defaults: Arc::new(Defaults::of(&config)),
             scheduler: Arc::new(Scheduler::new(services)),

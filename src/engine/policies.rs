@@ -1,5 +1,6 @@
 //! Policies of a store: shipped ones and the user's own, as views of the schema `policies`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampMicrosecondArray};
@@ -19,7 +20,7 @@ use super::open::Engine;
 use crate::dialect::{CreatePolicy, DropPolicy};
 use crate::policy::{self, check_policy};
 use crate::scheduler::sha256_hex;
-use crate::session::POLICY_SCHEMA;
+use crate::session::{DEFAULT_SCHEMA, POLICY_SCHEMA};
 
 /// The policies that are registered as views, so that a change by another process is seen.
 #[derive(Debug, Default)]
@@ -135,10 +136,30 @@ impl Engine {
         {
             schema.deregister_table(&gone.name)?;
         }
-        for Policy { name, sql, comment, .. } in &stored {
-            let plan = self.base_state().create_logical_plan(sql).await?;
-            schema.register_table(name.clone(), Arc::new(ViewTable::new(plan, Some(sql.clone()))))?;
-            schema.set_doc(name, comment.as_deref().unwrap_or_default());
+        // A policy may read another: each is planned after those that plan, until nothing more does. What does not plan, because
+        // something it reads is gone, must not keep the others from their work.
+        let mut waiting: Vec<&Policy> = stored.iter().collect();
+        loop {
+            let mut unplanned = Vec::new();
+            let before = waiting.len();
+            for policy in waiting {
+                match self.base_state().create_logical_plan(&policy.sql).await {
+                    Ok(plan) => {
+                        let view = ViewTable::new(plan, Some(policy.sql.clone()));
+                        schema.register_table(policy.name.clone(), Arc::new(view))?;
+                        schema.set_doc(&policy.name, policy.comment.as_deref().unwrap_or_default());
+                    }
+                    Err(error) => unplanned.push((policy, error)),
+                }
+            }
+            if unplanned.is_empty() || unplanned.len() == before {
+                for (policy, error) in unplanned {
+                    tracing::warn!(policy = %policy.name, %error, "the policy cannot be used: something it reads is gone");
+                    schema.deregister_table(&policy.name)?;
+                }
+                break;
+            }
+            waiting = unplanned.into_iter().map(|(policy, _)| policy).collect();
         }
         self.queries().forget_plans();
         *self.policy_cache.0.lock() = Registered { version, views: stored };
@@ -170,6 +191,7 @@ impl Engine {
         let query = DataFusionStatement::Statement(Box::new(SqlStatement::Query(query)));
         let plan = state.statement_to_plan(query).await?;
         check_policy(&name, &plan)?;
+        self.check_reads(&name, &sql).await?;
         let (hash, now) = (sha256_hex(sql.as_bytes()), self.now());
         let replaced = self
             .store()
@@ -201,12 +223,59 @@ impl Engine {
         Ok(if replaced { "replaced" } else { "made" })
     }
 
+    /// A policy reads what every session has, and not itself.
+    async fn check_reads(&self, name: &str, sql: &str) -> Result<()> {
+        let own = self.store().control_read(own).await?;
+        let mut waiting: Vec<String> = policy::relations(sql).into_iter().collect();
+        let mut seen = BTreeSet::new();
+        while let Some(relation) = waiting.pop() {
+            let relation = relation.trim_start_matches("clade.");
+            let (schema, table) = relation.split_once('.').unwrap_or((DEFAULT_SCHEMA, relation));
+            if schema == POLICY_SCHEMA && table == name {
+                return Err(EngineError::Request(format!("policy '{name}' would read itself")));
+            }
+            let policy = own
+                .iter()
+                .find(|policy| schema == POLICY_SCHEMA && policy.name == table);
+            if let Some(policy) = policy
+                && seen.insert(table.to_owned())
+            {
+                waiting.extend(policy::relations(&policy.sql));
+            }
+            let is_fixed = self.catalog.get(schema).is_some_and(|tables| tables.is_fixed(table));
+            if policy.is_none() && !is_fixed {
+                return Err(EngineError::Request(format!(
+                    "policy '{name}' reads {relation}, which is made for this session only, so no other session could use it; \
+                     write its query into the policy"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Removes a policy; its versions stay in the store for the runs that used them. Says whether there was one.
     pub(super) async fn drop_policy(&self, drop: &DropPolicy) -> Result<bool> {
         if shipped().any(|policy| policy.name == drop.name) {
             return Err(EngineError::Request(format!(
                 "policy '{}' is shipped with Clade and cannot be dropped",
                 drop.name
+            )));
+        }
+        let dropped = format!("{POLICY_SCHEMA}.{}", drop.name);
+        let own = self.store().control_read(own).await?;
+        let readers: Vec<&str> = own
+            .iter()
+            .filter(|policy| {
+                let reads = policy::relations(&policy.sql);
+                reads.iter().any(|name| name.trim_start_matches("clade.") == dropped)
+            })
+            .map(|policy| policy.name.as_str())
+            .collect();
+        if !readers.is_empty() {
+            return Err(EngineError::Request(format!(
+                "policy '{}' is read by {}: drop that first",
+                drop.name,
+                readers.join(", ")
             )));
         }
         let (name, now) = (drop.name.clone(), self.now());

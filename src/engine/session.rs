@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use clade_catalog::{Rows, Snapshot, Txn, Value};
+use clade_catalog::Snapshot;
 use datafusion::execution::SessionState;
 use datafusion::prelude::SessionContext;
 
@@ -11,9 +11,9 @@ use super::expand_handler::StatementText;
 use super::open::Engine;
 use super::output::QueryOutput;
 use super::place::locate;
+use super::query_note::QueryNote;
 use crate::dialect::{self, ParsedStatement, Position, Statement};
 use crate::plan::{Access, ExpandHandlerHandle};
-use crate::scheduler::fresh_id;
 use crate::session::CladeVariables;
 
 /// How a session is opened.
@@ -115,12 +115,22 @@ impl Session {
             .dispatch(statement, Arc::clone(&snapshot))
             .await
             .map_err(|error| locate(error, &text, start));
+        // What was refused may hold a key in the wrong place.
         let text = match create_model {
             Some(create) if outcome.is_err() => create.without_texts().to_string(),
             _ => text,
         };
-        self.note_query(&text, &snapshot, started_at, outcome.as_ref().err());
-        outcome
+        let note = QueryNote::new(&self.engine, text, &snapshot, started_at);
+        match outcome {
+            Ok(mut output) => {
+                output.stream = note.follow(output.stream);
+                Ok(output)
+            }
+            Err(error) => {
+                note.failed(error.to_string());
+                Err(error)
+            }
+        }
     }
 
     /// The snapshot that the next statement reads.
@@ -141,36 +151,5 @@ impl Session {
         config.set_extension(Arc::new(StatementText(text.to_owned())));
         config.set_extension(Arc::new(ExpandHandlerHandle(self.engine.expand_handler())));
         state
-    }
-
-    /// Notes a statement in `system.queries`, behind the statement's back: nobody waits for it.
-    fn note_query(&self, text: &str, snapshot: &Snapshot, started_at: i64, error: Option<&EngineError>) {
-        if self.engine.store().is_read_only() {
-            return;
-        }
-        let store = self.engine.store().clone();
-        let row = [
-            ("query_id", Value::from(fresh_id())),
-            ("sql", text.into()),
-            ("status", if error.is_some() { "failed" } else { "done" }.into()),
-            ("error", error.map(ToString::to_string).into()),
-            ("snapshot_id", snapshot.seq().into()),
-            ("started_at", Value::Timestamp(started_at)),
-            ("seconds", ((self.engine.now() - started_at) as f64 / 1e6).into()),
-        ];
-        let rows = Rows::new("system.queries").and_then(|mut rows| rows.push(row).map(|_| ()).map(|()| rows));
-        self.engine.spawn_background(async move {
-            let committed = match rows {
-                Ok(rows) => {
-                    let mut txn = Txn::new();
-                    txn.append("system.queries", rows);
-                    store.commit(txn).await.map(|_| ())
-                }
-                Err(error) => Err(error),
-            };
-            if let Err(error) = committed {
-                tracing::warn!(%error, "the statement could not be noted in system.queries");
-            }
-        });
     }
 }

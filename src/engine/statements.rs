@@ -18,6 +18,7 @@ use super::settings::shown;
 use crate::dialect::{Evolve, Expand, ParsedStatement, Statement};
 use crate::plan::{Access, ExpandMode, PlanError, check_statement, plan_expand};
 use crate::scheduler::{Progress, Run, RunHandle, fresh_id};
+use crate::session::DEFAULT_SCHEMA;
 
 impl Session {
     pub(super) async fn dispatch(&self, parsed: ParsedStatement, snapshot: Arc<Snapshot>) -> Result<QueryOutput> {
@@ -171,6 +172,28 @@ impl Session {
         }
     }
 
+    /// What belongs to Clade stays; DataFusion would say that it does not exist.
+    fn check_dropped(&self, ddl: &DdlStatement) -> Result<()> {
+        let name = match ddl {
+            DdlStatement::DropTable(drop) => &drop.name,
+            DdlStatement::DropView(drop) => &drop.name,
+            _ => return Ok(()),
+        };
+        let schema = name.schema().unwrap_or(DEFAULT_SCHEMA);
+        let is_fixed = self
+            .engine
+            .catalog
+            .get(schema)
+            .is_some_and(|tables| tables.is_fixed(name.table()));
+        if is_fixed {
+            return Err(EngineError::Request(format!(
+                "{schema}.{} is part of Clade and cannot be dropped",
+                name.table()
+            )));
+        }
+        Ok(())
+    }
+
     async fn run_plan(&self, state: &SessionState, plan: LogicalPlan) -> Result<QueryOutput> {
         check_statement(&plan, self.access)?;
         match plan {
@@ -183,6 +206,7 @@ impl Session {
                 Ok(QueryOutput::done(said))
             }
             LogicalPlan::Ddl(ddl) => {
+                self.check_dropped(&ddl)?;
                 let said = made(&ddl);
                 let frame = self.context().execute_logical_plan(LogicalPlan::Ddl(ddl)).await?;
                 Ok(QueryOutput::of_stream(frame.execute_stream().await?).with(Notice::Info(said)))

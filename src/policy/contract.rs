@@ -1,5 +1,6 @@
 //! The contract of a policy, checked on its plan: what it yields, what it reads, that it depends on nothing else.
 
+use clade_catalog::{Specs, VERSIONS_SUFFIX};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::LogicalPlan;
@@ -77,14 +78,24 @@ fn forbidden(TableName { schema, table }: &TableName) -> Option<&'static str> {
         ("sandbox", _) => Some(
             "jobs on the final data are among its rows; evo.nodes has the outcome and the seconds of every candidate",
         ),
-        ("evo" | "gym" | "learn", _) | ("system", "budgets") => None,
-        ("system", _) => Some(
-            "it shows the machine now, not the snapshot; a policy may read evo.*, gym.*, learn.*, run.* and system.budgets",
+        ("system", "budgets") => None,
+        ("evo" | "gym", table) if is_stored(schema, table) => None,
+        ("evo" | "gym", _) => Some(
+            "it is made for this session only, so no other session could use the policy; write its query into the policy",
         ),
+        ("system", _) => {
+            Some("it shows the machine now, not the snapshot; a policy may read evo.*, gym.*, run.* and system.budgets")
+        }
         _ => Some(
-            "it is no table of the store, so its rows have no snapshot; a policy may read evo.*, gym.*, learn.*, run.* and system.budgets",
+            "it is no table of the store, so its rows have no snapshot; a policy may read evo.*, gym.*, run.* and system.budgets",
         ),
     }
+}
+
+/// Whether the store holds the table, or its versions.
+fn is_stored(schema: &str, table: &str) -> bool {
+    let table = table.strip_suffix(VERSIONS_SUFFIX).unwrap_or(table);
+    Specs::builtin().is_ok_and(|specs| specs.iter().any(|spec| spec.schema == schema && spec.table == table))
 }
 
 fn check_lineage(policy: &str, lineage: &Lineage) -> Result<(), PolicyError> {

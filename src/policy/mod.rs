@@ -24,6 +24,6 @@ pub use draw::{Chance, Draw, DrawRecord, Lottery, OperatorChance, ParentChance, 
 pub use error::PolicyError;
 pub use functions::{CURRENT_RUN, CurrentRun, OptionNumber, register_functions};
 pub use rows::{PolicyRow, read_rows};
-pub use sources::{ShippedPolicy, ViewSource, shipped, views, without_header};
+pub use sources::{ShippedPolicy, ViewSource, relations, shipped, views, without_header};
 pub use trace::{PolicyHistory, RecordedStep, TraceRow, trace_step};
 pub use trace_function::{PolicyTrace, trace_schema};

@@ -86,7 +86,7 @@ pub fn shipped() -> &'static [ShippedPolicy] {
 }
 
 /// Schema-qualified names that a query reads.
-fn relations(sql: &str) -> BTreeSet<String> {
+pub fn relations(sql: &str) -> BTreeSet<String> {
     let Ok(mut statements) = DFParser::parse_sql(sql) else {
         return BTreeSet::new();
     };

@@ -19,11 +19,11 @@ pub struct RunControl {
 }
 
 impl RunControl {
-    /// The same for what is in flight, which can be told to drain without the run being told.
+    /// The same for what is in flight, which can be told to drain or to end without the run being told.
     pub fn flying(&self) -> Self {
         Self {
             drain: self.drain.child_token(),
-            kill: self.kill.clone(),
+            kill: self.kill.child_token(),
         }
     }
 }
@@ -54,7 +54,7 @@ impl Conducted {
         let mut controls = self.0.controls.lock();
         if controls.contains_key(id) {
             return Err(SchedulerError::Request(format!(
-                "'{id}' is at work in this process: wait for its end, or cancel it"
+                "'{id}' is being conducted by this process already: wait for its end, or cancel it"
             )));
         }
         controls.insert(id.to_owned(), control.clone());
@@ -122,7 +122,7 @@ mod tests {
                 .enter("r", &control)
                 .unwrap_err()
                 .to_string()
-                .contains("'r' is at work")
+                .contains("'r' is being conducted")
         );
         let waiter = tokio::spawn({
             let conducted = conducted.clone();

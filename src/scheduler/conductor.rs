@@ -76,6 +76,9 @@ pub struct Conductor {
     index: Arc<Mutex<RunIndex>>,
     position: Position,
     signals: Signals,
+    /// What is in flight: ends with `control.kill` and when the wall budget is used up, drains with `control.drain` and when the
+    /// run stops. The final run is not in flight.
+    flights: RunControl,
 }
 
 impl Conductor {
@@ -87,6 +90,7 @@ impl Conductor {
         let index = Arc::new(Mutex::new(load_index(&services, &run.run_id).await?));
         let pipeline = Pipeline::new(Arc::clone(&services), Arc::clone(&index));
         let position = position(&services, &run).await?;
+        let flights = control.flying();
         Ok(Self {
             services,
             run,
@@ -95,6 +99,7 @@ impl Conductor {
             index,
             position,
             signals: Signals::default(),
+            flights,
         })
     }
 
@@ -107,18 +112,11 @@ impl Conductor {
             Arc::clone(&self.services),
             Scope {
                 id: self.run.run_id.clone(),
-                is_run: true,
+                run_id: Some(self.run.run_id.clone()),
             },
             self.signals.clone(),
         );
-        let (signals, kill) = (self.signals.clone(), self.control.kill.clone());
-        let signals_kill = SpawnedTask::spawn(async move {
-            tokio::select! {
-                () = signals.cancelled.cancelled() => {}
-                () = signals.lost.cancelled() => {}
-            }
-            kill.cancel();
-        });
+        let watch = self.watch_signals();
         let mut flights = JoinSet::new();
         let stop = match self.search(&mut flights).await {
             Ok(stop) => stop,
@@ -132,9 +130,29 @@ impl Conductor {
             Err(SchedulerError::RunLost(lost)) => self.left_to_another(&lost).await,
             progress => progress,
         };
-        drop(signals_kill);
+        drop(watch);
         clock.stop().await;
         progress
+    }
+
+    /// Ends work when the clock says so: what is in flight when the wall budget is used up, everything (a final run too) when
+    /// the run was cancelled or lost.
+    fn watch_signals(&self) -> [SpawnedTask<()>; 2] {
+        let (signals, kill) = (self.signals.clone(), self.control.kill.clone());
+        let (used_up, flights) = (self.signals.used_up.clone(), self.flights.kill.clone());
+        [
+            SpawnedTask::spawn(async move {
+                tokio::select! {
+                    () = signals.cancelled.cancelled() => {}
+                    () = signals.lost.cancelled() => {}
+                }
+                kill.cancel();
+            }),
+            SpawnedTask::spawn(async move {
+                used_up.cancelled().await;
+                flights.cancel();
+            }),
+        ]
     }
 
     /// How far the run is that another process conducts now; nothing of it is written here.
@@ -179,13 +197,12 @@ impl Conductor {
             .into();
         let mut failures = 0;
         let mut stop: Option<StopReason> = None;
-        let flying = self.control.flying();
         loop {
             if stop.is_none() {
                 stop = self.requested_stop();
             }
             if stop.is_some() {
-                flying.drain.cancel();
+                self.flights.drain.cancel();
             }
             let wants_more = if self.run.has_generations() {
                 flights.is_empty()
@@ -193,13 +210,21 @@ impl Conductor {
                 flights.len() < self.run.options.workers
             };
             if stop.is_none() && ready.is_empty() && wants_more {
-                match self.plan().await {
+                let RunControl { drain, kill } = self.control.clone();
+                // A policy may take long, or never end.
+                let planned = tokio::select! {
+                    planned = self.plan() => planned,
+                    () = drain.cancelled() => Err(SchedulerError::Cancelled),
+                    () = kill.cancelled() => Err(SchedulerError::Cancelled),
+                };
+                match planned {
                     Ok(planned) if planned.is_empty() && flights.is_empty() => stop = Some(StopReason::PolicyEmpty),
                     Ok(planned) => ready.extend(planned),
                     Err(SchedulerError::Budget(exhausted)) if flights.is_empty() => {
                         stop = Some(StopReason::Budget(exhausted.resource));
                     }
                     Err(SchedulerError::Budget(_)) => {}
+                    Err(SchedulerError::Cancelled) => continue,
                     Err(SchedulerError::RunLost(_)) => {
                         self.control.kill.cancel();
                         stop = Some(StopReason::TakenOver);
@@ -213,7 +238,7 @@ impl Conductor {
                 let Some(attempt) = ready.pop_front() else { break };
                 match reserve::claim(&self.services, &attempt).await {
                     Ok(claimed) => {
-                        let (pipeline, control) = (self.pipeline.clone(), flying.clone());
+                        let (pipeline, control) = (self.pipeline.clone(), self.flights.clone());
                         flights.spawn(async move { pipeline.run(attempt, claimed, &control).await });
                     }
                     Err(SchedulerError::Budget(exhausted)) if flights.is_empty() => {
@@ -422,12 +447,14 @@ impl Conductor {
     }
 }
 
-/// What an ending means for the run.
+/// What an ending means for the run. A node whose program the machine could not run is a failure like an attempt without a node.
 fn note(ending: &Ending, failures: &mut usize) -> Option<StopReason> {
-    if ending.status != "failed" {
-        if ending.status == "done" {
-            *failures = 0;
-        }
+    let is_node = ending.status == "done";
+    if is_node && ending.error_class.as_deref() != Some(ErrorClass::Infra.as_str()) {
+        *failures = 0;
+        return None;
+    }
+    if !is_node && ending.status != "failed" {
         return None;
     }
     let message = ending.error.clone().unwrap_or_default();

@@ -46,6 +46,9 @@ pub enum SchedulerError {
     /// The sandbox failed.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    /// The sandbox could not run a program, or could not say how it ended.
+    #[error("the sandbox could not confirm how the program ended: {0}")]
+    Unconfirmed(String),
     /// The prompt failed.
     #[error(transparent)]
     Prompt(#[from] PromptError),
@@ -100,9 +103,12 @@ impl SchedulerError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Store(error) if !error.is_retryable() => ErrorClass::Config,
-            Self::Store(_) | Self::Query { .. } | Self::Io { .. } | Self::Background(_) | Self::LeaseLost(_) => {
-                ErrorClass::Infra
-            }
+            Self::Store(_)
+            | Self::Query { .. }
+            | Self::Io { .. }
+            | Self::Background(_)
+            | Self::LeaseLost(_)
+            | Self::Unconfirmed(_) => ErrorClass::Infra,
             Self::Model(error) => error.class(),
             Self::Sandbox(error) => error.class(),
             Self::Cancelled => ErrorClass::Cancelled,

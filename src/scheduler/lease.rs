@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::error::Result as SchedulerResult;
+use super::error::{Result as SchedulerResult, SchedulerError};
 use super::services::Services;
 
 /// Seconds after which the lease of a silent process lapses.
@@ -132,6 +132,13 @@ pub async fn release_run(services: &Services, run_id: &str) -> SchedulerResult<(
         .store
         .control(move |tx| give_up_run(tx, &run_id, &owner))
         .await?)
+}
+
+/// Gives the lease of a run up after a fault, which is what the user is told; a lease that cannot be given up lapses by itself.
+pub async fn release_run_after(services: &Services, run_id: &str, fault: &SchedulerError) {
+    if let Err(error) = release_run(services, run_id).await {
+        tracing::warn!(run = run_id, %error, %fault, "the lease of the run could not be given up; it lapses");
+    }
 }
 
 /// A lease, as `sandbox.leases` shows it.

@@ -6,6 +6,7 @@
 mod attempt;
 mod booking;
 mod budget;
+mod cancel;
 mod candidate;
 mod conducted;
 mod conductor;

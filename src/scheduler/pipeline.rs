@@ -24,6 +24,7 @@ use super::services::Services;
 use super::settle;
 use crate::error::ErrorClass;
 use crate::gym::Task;
+use crate::sandbox::ResultState;
 
 /// Runs attempts of one run or statement.
 #[derive(Debug, Clone)]
@@ -205,6 +206,12 @@ impl Pipeline {
             warm: attempt.settings.warm,
         };
         // What a search collects is only scored, never kept; the final run keeps its submission.
-        run_program(&self.services, run, cancel, None).await
+        let result = run_program(&self.services, run, cancel, None).await?;
+        // A fault of the machine says nothing of the program: it is run again, and becomes a node only when that does not help.
+        let is_unconfirmed = result.candidate.state == ResultState::SandboxUnconfirmed;
+        if is_unconfirmed && claimed.tries < attempt.settings.max_tries {
+            return Err(SchedulerError::Unconfirmed(result.candidate.detail.unwrap_or_default()));
+        }
+        Ok(result)
     }
 }

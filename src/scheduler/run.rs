@@ -81,6 +81,11 @@ pub struct Run {
 }
 
 impl Run {
+    /// Whether there is nothing to cancel any more; a failed run may still be resumed.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.status.as_str(), "finished" | "cancelled" | "failed")
+    }
+
     /// Whether a barrier stands between generations.
     pub fn has_generations(&self) -> bool {
         self.options.mode == RunMode::Generation.as_str()

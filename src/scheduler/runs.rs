@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use super::budget;
+use super::cancel;
 use super::conducted::{Conducted, Place, RunControl};
 use super::conductor::Conductor;
 use super::error::{Result, SchedulerError};
@@ -15,7 +16,6 @@ use super::heartbeat::Heartbeat;
 use super::lease::{self, RunLeaseError};
 use super::run::{Progress, Run};
 use super::services::Services;
-use super::settle;
 use super::statement::StatementRecord;
 
 /// A run that this process conducts.
@@ -159,7 +159,7 @@ impl Scheduler {
         let conductor = match Conductor::prepare(Arc::clone(&self.services), run, control).await {
             Ok(conductor) => conductor,
             Err(error) => {
-                lease::release_run(&self.services, &run_id).await?;
+                lease::release_run_after(&self.services, &run_id, &error).await;
                 return Err(error);
             }
         };
@@ -178,39 +178,25 @@ impl Scheduler {
     pub async fn cancel(&self, run_id: &str) -> Result<()> {
         let services = &self.services;
         let run = Run::load(services, run_id).await?;
-        if matches!(run.status.as_str(), "finished" | "cancelled" | "failed") {
+        if run.has_ended() {
             return Err(SchedulerError::Request(format!(
                 "run '{run_id}' has ended ({}): there is nothing to cancel",
                 run.status
             )));
         }
         let Ok(_place) = self.conducted.enter(run_id, &RunControl::default()) else {
-            return self.request_cancel(run_id).await;
+            return cancel::request(services, run_id).await;
         };
         match lease::hold_run(services, run_id).await {
             Ok(()) => {}
-            Err(SchedulerError::RunTaken(_)) => return self.request_cancel(run_id).await,
+            Err(SchedulerError::RunTaken(_)) => return cancel::request(services, run_id).await,
             Err(error) => return Err(error),
         }
-        let cancelled = cancel_idle(services, &run).await;
-        lease::release_run(services, run_id).await?;
-        cancelled
-    }
-
-    /// Asks the process that conducts a run to cancel it.
-    async fn request_cancel(&self, run_id: &str) -> Result<()> {
-        let id = run_id.to_owned();
-        Ok(self
-            .services
-            .store
-            .control(move |tx| {
-                tx.execute(
-                    "INSERT OR REPLACE INTO run_requests (run_id, request) VALUES (?1, 'cancel')",
-                    [id],
-                )
-                .map(|_| ())
-            })
-            .await?)
+        if let Err(error) = cancel::idle_run(services, &run).await {
+            lease::release_run_after(services, run_id, &error).await;
+            return Err(error);
+        }
+        lease::release_run(services, run_id).await
     }
 
     /// Asks everything that this process conducts to draw no more attempts.
@@ -232,21 +218,4 @@ impl Scheduler {
     pub async fn idle(&self) {
         self.conducted.idle().await;
     }
-}
-
-/// Cancels a run that nobody conducts; its lease is held.
-async fn cancel_idle(services: &Services, run: &Run) -> Result<()> {
-    settle::cancel_pending(services, &run.statement_id).await?;
-    let mut progress = finish::progress(services, run).await?;
-    progress.status = "cancelled";
-    progress.stop_reason = Some("cancelled".to_owned());
-    progress.finished_at = Some(services.now());
-    let mut txn = Txn::new();
-    txn.append("evo.runs", run.rows(&progress)?);
-    txn.append(
-        "evo.statements",
-        super::statement::ended(services, &run.statement_id, &progress).await?,
-    );
-    services.store.commit(txn).await?;
-    Ok(())
 }

@@ -27,13 +27,25 @@ pub struct Signals {
     pub lost: CancellationToken,
 }
 
+impl Signals {
+    /// Waits for one of them.
+    pub async fn any(&self) {
+        tokio::select! {
+            () = self.cancelled.cancelled() => {}
+            () = self.used_up.cancelled() => {}
+            () = self.lost.cancelled() => {}
+        }
+    }
+}
+
 /// Whose time is booked.
 #[derive(Debug, Clone)]
 pub struct Scope {
     /// Run or statement.
     pub id: String,
-    /// It is a run: its time is booked only while this process has its lease.
-    pub is_run: bool,
+    /// The run, or the one that the statement adds to: time is booked only while this process has its lease, and requests
+    /// to it are heard.
+    pub run_id: Option<String>,
 }
 
 /// A clock that runs.
@@ -109,20 +121,21 @@ enum Tick {
 }
 
 async fn tick(services: &Services, scope: &Scope, seconds: f64) -> Result<Tick> {
-    let (owner, Scope { id: scope, is_run }) = (services.owner.clone(), scope.clone());
+    let (owner, Scope { id: scope, run_id }) = (services.owner.clone(), scope.clone());
     Ok(services
         .store
         .control(move |tx| {
-            if is_run {
-                match lease::keep_run(tx, &scope, &owner) {
+            let mut cancel = false;
+            if let Some(run_id) = &run_id {
+                match lease::keep_run(tx, run_id, &owner) {
                     Err(RunLeaseError::Lost(_)) => return Ok(Tick::Lost),
                     kept => kept?,
                 }
+                cancel = tx
+                    .prepare_cached("SELECT 1 FROM run_requests WHERE run_id = ?1 AND request = 'cancel'")?
+                    .exists([run_id])?;
             }
             budget::spend(tx, &scope, Resource::WallSeconds, seconds)?;
-            let cancel = tx
-                .prepare_cached("SELECT 1 FROM run_requests WHERE run_id = ?1 AND request = 'cancel'")?
-                .exists([&scope])?;
             let wall_left = budget::balance(tx, &scope, Resource::WallSeconds)?.left();
             Ok::<_, RunLeaseError>(Tick::Kept { cancel, wall_left })
         })

@@ -35,6 +35,11 @@ impl Catalog {
         self.schemas.keys().map(String::as_str)
     }
 
+    /// Fixes the tables and views that are there now.
+    pub fn seal(&self) {
+        self.schemas.values().for_each(|schema| schema.seal());
+    }
+
     /// The schema of a name, when there is one.
     pub fn get(&self, name: &str) -> Option<&Arc<StoreSchema>> {
         self.schemas.get(name)

@@ -8,7 +8,7 @@ print(json.dumps({
     "dev": sorted(os.listdir("/dev")),
     "etc": sorted(os.listdir("/etc")),
     "data": sorted(os.listdir("/candidate/data")),
-    "work": sorted(os.listdir("/candidate/work")),
+    "work": sorted(os.listdir("/candidate/scratch")),
     "mounts": sorted({line.split()[1] for line in open("/proc/self/mounts")}),
     "writable": sorted({line.split()[1] for line in open("/proc/self/mounts") if line.split()[3].startswith("rw")}),
     "processes": sorted(p for p in os.listdir("/proc") if p.isdigit() and int(p) != os.getpid()),

@@ -14,6 +14,8 @@ fn wrong_usage_is_2_and_a_failure_is_1() {
         &["sql", "--format", "xml"],
         &["show"],
         &["sql", "--set", "steps"],
+        &["exec", "p.py", "--task", "t", "--timeout", "nan"],
+        &["exec", "p.py", "--task", "t", "--timeout", "-1"],
     ] {
         place.run(arguments).fails(2);
     }
@@ -73,4 +75,15 @@ fn the_doctor_names_what_is_missing() {
     assert_eq!(python["result"], "failed");
     assert!(python["detail"].as_str().unwrap().contains("CLADE_PYTHON"), "{python}");
     assert!(outcome.fails(1).contains("checks failed"));
+}
+
+#[test]
+fn a_policy_is_one_query() {
+    let place = Place::with_store();
+    let two = "SELECT 'draft' AS operator, CAST(NULL AS TEXT) AS parent_id; DROP POLICY other";
+    let error = place.run(["policy", "create", "mine", two]).fails(1);
+    assert!(
+        error.contains("a policy is one query, and this text holds 2 statements"),
+        "{error}"
+    );
 }

@@ -34,6 +34,17 @@ impl Fixture {
         }
     }
 
+    /// Jobs end in another order than they began.
+    pub fn shuffled() -> Self {
+        Self::with(
+            Scripted::default(),
+            Instant {
+                shuffle: true,
+                ..Instant::default()
+            },
+        )
+    }
+
     pub fn store(&self) -> std::path::PathBuf {
         self.folder.path().join("store")
     }

@@ -73,6 +73,8 @@ pub struct Instant {
     pub runs: AtomicUsize,
     /// Jobs that the back end loses before one comes through.
     pub faults_before_success: usize,
+    /// Jobs that cannot be confirmed before one comes through.
+    pub unconfirmed_before_success: usize,
     /// Longer jobs for earlier seeds, so that jobs end in another order than they began.
     pub shuffle: bool,
 }
@@ -110,7 +112,14 @@ impl Executor for Instant {
                 () = cancel.cancelled() => return Err(SandboxError::Cancelled),
             }
         }
+        let is_unconfirmed = run < self.unconfirmed_before_success;
         let (end, state, submission, stderr) = match assigned(&job.code, "score") {
+            _ if is_unconfirmed => (
+                JobEnd::Setup("no user namespace".into()),
+                Some(ResultState::SandboxUnconfirmed),
+                None,
+                "",
+            ),
             Some(score) => {
                 let path = job.output_dir.join(&job.output_name);
                 std::fs::write(&path, score).map_err(|source| SandboxError::Io {
@@ -141,7 +150,7 @@ impl Executor for Instant {
             },
             end,
             state,
-            detail: None,
+            detail: is_unconfirmed.then(|| "no user namespace".to_owned()),
             signal: None,
             oom: false,
             cpu_seconds: Some(0.0),

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use clade::engine::Engine;
 
 use super::fixture::{Fixture, add_task, number, rows, run_session, session, table};
-use super::instant::{Instant, Scripted};
 
 const IMPROVE: &str = "SELECT parent_id FROM policies.openmle_evo WHERE operator = 'improve' ORDER BY weight DESC LIMIT 2 EXPAND WITH improve";
 
@@ -62,13 +61,7 @@ async fn an_expand_adds_to_a_finished_run_and_leaves_its_row_as_it_was() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_was_added_to_still_makes_its_own_steps() {
-    let fixture = Fixture::with(
-        Scripted::default(),
-        Instant {
-            shuffle: true,
-            ..Instant::default()
-        },
-    );
+    let fixture = Fixture::shuffled();
     let engine = fixture.create().await;
     let client = run_session(&engine, "r");
     let evolve = "EVOLVE TASK 'toy' WITH (steps => 60, workers => 2, seed => 3, id => 'r') ASYNC";
@@ -96,13 +89,7 @@ async fn a_run_that_was_added_to_still_makes_its_own_steps() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_works_on_a_run_or_statement_twice() {
-    let fixture = Fixture::with(
-        Scripted::default(),
-        Instant {
-            shuffle: true,
-            ..Instant::default()
-        },
-    );
+    let fixture = Fixture::shuffled();
     let engine = fixture.create().await;
     let client = session(&engine);
     let evolve = "EVOLVE TASK 'toy' WITH (steps => 100000, workers => 1, seed => 1, id => 'r') ASYNC";
@@ -119,7 +106,7 @@ async fn nobody_works_on_a_run_or_statement_twice() {
     ] {
         let answer = table(session, sql).await;
         assert!(
-            answer.contains(&format!("{id} is at work in this process")),
+            answer.contains(&format!("{id} is being conducted by this process already")),
             "{sql}: {answer}"
         );
     }
@@ -140,19 +127,13 @@ async fn nobody_works_on_a_run_or_statement_twice() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wall_budget_ends_a_run_and_a_statement_and_leaves_nothing_in_the_queue() {
-    let fixture = Fixture::with(
-        Scripted::default(),
-        Instant {
-            shuffle: true,
-            ..Instant::default()
-        },
-    );
+    let fixture = Fixture::shuffled();
     let engine = fixture.create().await;
     let client = session(&engine);
     rows(
         &client,
         "EVOLVE TASK 'toy' WITH (steps => 3000, workers => 1, seed => 1, mode => 'generation', generation_size => 3000,
-             max_wall => 0.3, id => 'r')",
+             max_wall => 4, id => 'r')",
     )
     .await
     .unwrap();

@@ -142,13 +142,7 @@ async fn faults_of_the_provider_are_tried_again_and_use_no_step() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drained_run_resumes_and_ends_as_if_nothing_had_happened() {
     let whole = search(1, "generation", 11, false).await;
-    let fixture = Fixture::with(
-        Scripted::default(),
-        Instant {
-            shuffle: true,
-            ..Instant::default()
-        },
-    );
+    let fixture = Fixture::shuffled();
     let engine = fixture.create().await;
     let client = session(&engine);
     let sql = "EVOLVE TASK 'toy' WITH (steps => 40, workers => 3, seed => 11, mode => 'generation', id => 'r') ASYNC";
@@ -174,4 +168,40 @@ async fn a_run_that_does_not_exist_cannot_be_resumed() {
         table(&session, "RESUME RUN 'nope'").await,
         "error: there is no run 'nope': this store has none yet"
     );
+}
+
+async fn on_a_machine_that_loses(jobs: usize) -> (Fixture, std::sync::Arc<clade::engine::Engine>) {
+    let fixture = Fixture::with(
+        Scripted::default(),
+        Instant {
+            unconfirmed_before_success: jobs,
+            ..Instant::default()
+        },
+    );
+    let engine = fixture.create().await;
+    let sql = "EVOLVE TASK 'toy' WITH (steps => 12, workers => 1, seed => 1)";
+    rows(&session(&engine), sql).await.unwrap();
+    (fixture, engine)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_could_not_be_confirmed_is_run_again_and_takes_no_step() {
+    let (_fixture, engine) = on_a_machine_that_loses(3).await;
+    let session = session(&engine);
+    let nodes = "SELECT count(*) FROM evo.nodes";
+    assert_eq!(number(&session, nodes).await, 12);
+    let lost = "SELECT count(*) FROM evo.nodes WHERE status = 'sandbox_unconfirmed'";
+    assert_eq!(number(&session, lost).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_can_run_nothing_stops_the_search() {
+    let (_fixture, engine) = on_a_machine_that_loses(usize::MAX).await;
+    let session = session(&engine);
+    let run = table(&session, "SELECT status, steps_done, error FROM evo.runs").await;
+    for part in ["failed", "5 attempts in a row failed", "no user namespace"] {
+        assert!(run.contains(part), "{run}");
+    }
+    let lost = "SELECT count(*) FROM evo.nodes WHERE status = 'sandbox_unconfirmed' AND error_class = 'infra'";
+    assert_eq!(number(&session, lost).await, 5);
 }

@@ -2,7 +2,7 @@
 //! comment that says where it was reported. `docs/peers.md` is their table, and the table of bad input.
 
 mod bad_input;
-mod bed;
+pub mod bed;
 mod control_c;
 mod gyms;
 mod islands;

@@ -200,7 +200,7 @@ async fn only_the_listed_things_are_visible() {
         .collect();
     assert_eq!(
         writable,
-        ["/candidate/work", "/dev/shm", "/proc", "/tmp"],
+        ["/candidate/scratch", "/dev/shm", "/proc", "/tmp"],
         "/proc is kept by Landlock"
     );
     let ours = [

@@ -13,7 +13,7 @@ time.sleep(1)
 # The interpreter may itself be shown below /tmp, where the checkout lies there.
 shown = [p for p in glob.glob("/tmp/*") if not (sys.prefix + "/").startswith(p + "/") and not (sys.base_prefix + "/").startswith(p + "/")]
 assert shown == ["/tmp/here"] and glob.glob("/dev/shm/*") == ["/dev/shm/here"]
-assert sorted(os.listdir("/candidate/work")) == ["candidate.py", "here"], os.listdir("/candidate/work")
+assert sorted(os.listdir("/candidate/scratch")) == ["candidate.py", "here"], os.listdir("/candidate/scratch")
 assert [p for p in os.listdir("/proc") if p.isdigit()] == [str(os.getpid())]
 print("alone")
 "#;

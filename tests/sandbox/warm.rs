@@ -39,8 +39,8 @@ for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
 assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
 assert sorted(os.listdir("/proc/self/fd"), key=int)[:3] == ["0", "1", "2"] and len(os.listdir("/proc/self/fd")) == 4
 assert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)
-assert os.getcwd() == "/candidate/work" and __file__ == "/candidate/work/candidate.py" and __name__ == "__main__"
-assert sys.argv == ["/candidate/work/candidate.py"] and sys.path[0] == "/candidate/work"
+assert os.getcwd() == "/candidate/scratch" and __file__ == "/candidate/scratch/candidate.py" and __name__ == "__main__"
+assert sys.argv == ["/candidate/scratch/candidate.py"] and sys.path[0] == "/candidate/scratch"
 assert "sklearn" in sys.modules
 assert {p for p in os.listdir("/proc") if p.isdigit()} == {str(os.getpid())}, os.listdir("/proc")
 assert b"CLADE" not in open("/proc/self/environ", "rb").read()

@@ -1,6 +1,6 @@
 //! Schemas of the catalog: stored tables, virtual tables and views.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -20,6 +20,8 @@ use crate::store::Store;
 pub struct StoreSchema {
     stored: BTreeMap<String, Arc<dyn TableProvider>>,
     added: RwLock<BTreeMap<String, Arc<dyn TableProvider>>>,
+    /// Names of `added` that are fixed since [`StoreSchema::seal`].
+    sealed: RwLock<BTreeSet<String>>,
     docs: RwLock<BTreeMap<String, TableDoc>>,
 }
 
@@ -91,6 +93,16 @@ impl StoreSchema {
         self.docs.write().insert(view.to_owned(), doc);
     }
 
+    /// Fixes the views and virtual tables that are there: nobody replaces or drops them any more.
+    pub fn seal(&self) {
+        *self.sealed.write() = self.added.read().keys().cloned().collect();
+    }
+
+    /// Whether every session has the table: stored, or fixed by [`StoreSchema::seal`].
+    pub fn is_fixed(&self, table: &str) -> bool {
+        self.stored.contains_key(table) || self.sealed.read().contains(table)
+    }
+
     /// Whether a table is stored: neither a view nor computed.
     pub fn is_stored(&self, table: &str) -> bool {
         self.stored.contains_key(table)
@@ -118,12 +130,18 @@ impl SchemaProvider for StoreSchema {
         if self.stored.contains_key(&name) {
             return exec_err!("{name} is a stored table and cannot be replaced");
         }
+        if self.sealed.read().contains(&name) {
+            return exec_err!("{name} is part of Clade and cannot be replaced; give yours another name");
+        }
         Ok(self.added.write().insert(name, table))
     }
 
     fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         if self.stored.contains_key(name) {
             return exec_err!("{name} is a stored table and cannot be dropped");
+        }
+        if self.sealed.read().contains(name) {
+            return exec_err!("{name} is part of Clade and cannot be dropped");
         }
         Ok(self.added.write().remove(name))
     }

@@ -105,6 +105,12 @@ impl Store {
         let layout = Layout::new(dir.as_ref());
         let mut marker = Marker::read(&layout)?;
         check_format(&layout, marker.format)?;
+        // SQLite would make a new one, and the history would seem to be empty.
+        if std::fs::metadata(layout.database()).map_or(true, |file| file.len() == 0) {
+            return Err(StoreError::NoDatabase {
+                path: layout.database(),
+            });
+        }
         check_cold(&marker, &options.cold)?;
         let specs = match &options.specs {
             Some(specs) => Arc::clone(specs),

@@ -207,3 +207,23 @@ async fn blobs_keep_raw_bytes_and_damage_is_noticed() {
     );
     assert_eq!(store.get_blob(&hash).await.unwrap(), bytes);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_whose_database_is_gone_is_no_empty_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("s");
+    let store = Store::create(&place, options()).unwrap();
+    store.commit(pair(&store, "first", 1)).await.unwrap();
+    store.close().await;
+    drop(store);
+    let database = place.join("clade.sqlite");
+    let kept = std::fs::read(&database).unwrap();
+    for damage in [std::fs::remove_file as fn(_) -> _, |path| std::fs::write(path, "")] {
+        damage(&database).unwrap();
+        let error = Store::open(&place, options()).unwrap_err();
+        assert!(matches!(error, StoreError::NoDatabase { .. }), "{error}");
+        assert!(error.to_string().contains("clade.sqlite"), "{error}");
+        std::fs::write(&database, &kept).unwrap();
+    }
+    Store::open(&place, options()).unwrap();
+}

@@ -1,6 +1,7 @@
 //! `clade exec`: run one program as a candidate.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clade_catalog::Txn;
 use clap::Args;
@@ -14,6 +15,7 @@ use crate::cli::interrupt;
 use crate::cli::printer::log_end;
 use crate::cli::sql_text::literal;
 use crate::cli::terminal::{Look, note};
+use crate::dialect::parse_duration;
 use crate::engine::EngineError;
 use crate::sandbox::ResultState;
 use crate::scheduler::{ProgramRun, fresh_id, job_rows, run_program};
@@ -37,9 +39,9 @@ pub struct ExecArgs {
     /// Executor.
     #[arg(long, value_name = "NAME")]
     sandbox: Option<String>,
-    /// Longest run in seconds.
-    #[arg(long, value_name = "SECONDS")]
-    timeout: Option<f64>,
+    /// Longest run of the program, such as 90s or '10 min'.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
     /// Seed that the program finds in CLADE_SEED.
     #[arg(long, default_value_t = 0)]
     seed: i64,
@@ -51,7 +53,13 @@ pub struct ExecArgs {
 pub async fn run(args: ExecArgs, context: &Context) -> Result<(), CliError> {
     let mut printer = context.printer(args.format.format)?;
     let code = std::fs::read(&args.file).map_err(CliError::file(&args.file))?;
-    let code = String::from_utf8_lossy(&code).into_owned();
+    let code = String::from_utf8(code).map_err(|error| {
+        CliError::Failed(format!(
+            "{} is not UTF-8 text: the first wrong byte is at {}",
+            args.file.display(),
+            error.utf8_error().valid_up_to()
+        ))
+    })?;
     let client = Client::writer(context).await?;
     let services = client.engine().scheduler().services();
     let task = services.task(&args.task).await.map_err(EngineError::from)?;
@@ -71,7 +79,7 @@ pub async fn run(args: ExecArgs, context: &Context) -> Result<(), CliError> {
         split,
         self_reported: is_self_reported,
         seed: args.seed,
-        seconds: args.timeout.unwrap_or(services.candidate_limits.wall.as_secs_f64()),
+        seconds: args.timeout.unwrap_or(services.candidate_limits.wall).as_secs_f64(),
         evaluation_seconds: services.evaluation_limits.wall.as_secs_f64(),
         warm: false,
     };

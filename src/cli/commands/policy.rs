@@ -11,6 +11,8 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::printer::Format;
 use crate::cli::sql_text::literal;
+use crate::dialect;
+use crate::engine::EngineError;
 
 /// Arguments of `clade policy`.
 #[derive(Debug, Args)]
@@ -109,6 +111,13 @@ pub async fn run(args: PolicyArgs, context: &Context) -> Result<(), CliError> {
                     text
                 }
             };
+            let statements = dialect::parse(&query).map_err(EngineError::from)?;
+            if statements.len() != 1 {
+                return Err(CliError::Failed(format!(
+                    "a policy is one query, and this text holds {} statements",
+                    statements.len()
+                )));
+            }
             let replace = if replace { "OR REPLACE " } else { "" };
             let comment = comment
                 .map(|text| format!(" COMMENT {}", literal(&text)))

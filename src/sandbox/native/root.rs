@@ -18,7 +18,7 @@ pub(super) const OWN: &str = "/candidate";
 /// Where the candidate finds its data.
 pub(super) const DATA: &str = "/candidate/data";
 /// Its working directory.
-pub(super) const SCRATCH: &str = "/candidate/work";
+pub(super) const SCRATCH: &str = "/candidate/scratch";
 /// Places that a program may write.
 pub(super) const WRITABLE: [&str; 3] = [SCRATCH, "/tmp", "/dev/shm"];
 

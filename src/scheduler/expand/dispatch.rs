@@ -7,17 +7,18 @@ use std::time::Duration;
 use clade_catalog::Txn;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::dialect::OnError;
 use crate::scheduler::attempt::Attempt;
+use crate::scheduler::cancel;
 use crate::scheduler::conducted::{Place, RunControl};
 use crate::scheduler::error::{Result, SchedulerError};
 use crate::scheduler::lease;
 use crate::scheduler::pipeline::Pipeline;
 use crate::scheduler::record::Ending;
 use crate::scheduler::reserve;
+use crate::scheduler::run::Run;
 use crate::scheduler::services::Services;
 use crate::scheduler::settle;
 use crate::scheduler::statement::StatementRecord;
@@ -57,24 +58,26 @@ impl Dispatch {
     }
 
     async fn work(&self, ready: VecDeque<Attempt>, ended: Vec<Ending>) -> Result<()> {
-        let used_up = CancellationToken::new();
+        let signals = Signals::default();
         let clock = WallClock::start(
             Arc::clone(&self.services),
             Scope {
                 id: self.statement.statement_id.clone(),
-                is_run: false,
+                run_id: self.statement.run_id.clone(),
             },
-            Signals {
-                used_up: used_up.clone(),
-                ..Signals::default()
-            },
+            signals.clone(),
         );
         let mut flights = JoinSet::new();
-        let outcome = match self.attempts(&mut flights, ready, ended, &used_up).await {
+        let outcome = match self.attempts(&mut flights, ready, ended, &signals).await {
             Ok(outcome) => outcome,
             Err(error) => self.broken_off(flights, error).await,
         };
         clock.stop().await;
+        if signals.cancelled.is_cancelled()
+            && let Some(run_id) = &self.statement.run_id
+        {
+            cancel::idle_run(&self.services, &Run::load(&self.services, run_id).await?).await?;
+        }
         if outcome.interrupted {
             return Ok(());
         }
@@ -116,7 +119,7 @@ impl Dispatch {
         flights: &mut JoinSet<Result<Ending>>,
         mut ready: VecDeque<Attempt>,
         ended: Vec<Ending>,
-        used_up: &CancellationToken,
+        signals: &Signals,
     ) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         for ending in ended {
@@ -127,8 +130,11 @@ impl Dispatch {
         let flying = self.control.flying();
         loop {
             let has_work = !(ready.is_empty() && flights.is_empty());
-            if has_work && used_up.is_cancelled() && stopping.is_none() {
-                stopping = Some("the wall budget of the statement is used up".to_owned());
+            if has_work
+                && stopping.is_none()
+                && let Some(reason) = self.reason_to_stop(signals)
+            {
+                stopping = Some(reason);
                 self.control.kill.cancel();
             }
             if stopping.is_some() {
@@ -160,7 +166,7 @@ impl Dispatch {
             let ending = tokio::select! {
                 biased;
                 ending = flights.join_next() => ending,
-                () = used_up.cancelled(), if stopping.is_none() => continue,
+                () = signals.any(), if stopping.is_none() => continue,
             };
             match ending {
                 Some(ending) => {
@@ -201,6 +207,19 @@ impl Dispatch {
             self.report(Err(SchedulerError::Request(reason.clone())));
         }
         Ok(outcome)
+    }
+
+    fn reason_to_stop(&self, signals: &Signals) -> Option<String> {
+        let run_id = self.statement.run_id.as_deref().unwrap_or_default();
+        if signals.lost.is_cancelled() {
+            Some(format!("run '{run_id}' was taken over by another process"))
+        } else if signals.cancelled.is_cancelled() {
+            Some(format!("run '{run_id}' was cancelled"))
+        } else if signals.used_up.is_cancelled() {
+            Some("the wall budget of the statement is used up".to_owned())
+        } else {
+            None
+        }
     }
 
     async fn close(&self, outcome: &Outcome) -> Result<()> {

@@ -101,7 +101,7 @@ impl Scheduler {
             Ok(begun) => begun,
             Err(error) => {
                 if let Some(run_id) = &plan.run_id {
-                    lease::release_run(&services, run_id).await?;
+                    lease::release_run_after(&services, run_id, &error).await;
                 }
                 return Err(error);
             }
