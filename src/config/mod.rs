@@ -3,6 +3,7 @@
 //! Each section is a struct of its own module; a key that no struct knows is an error that names the key and where it
 //! came from. [`Sources`] says what to read, [`Loaded`] is the result together with the origin of every value.
 
+mod access;
 mod entries;
 mod environment;
 mod error;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::ModelOptions;
 
+pub use access::AccessConfig;
 pub use entries::Entry;
 pub use error::ConfigError;
 pub use load::{DEFAULT_ORIGIN, DEFAULTS, Loaded, Override, Sources};
@@ -46,6 +48,8 @@ pub struct Config {
     pub sandbox: SandboxConfig,
     /// Defaults of a search run.
     pub search: SearchConfig,
+    /// What statements may reach.
+    pub access: AccessConfig,
     /// Models by name, beyond the built-in ones.
     #[serde(default)]
     pub models: BTreeMap<String, ModelOptions>,

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::{EngineError, Result};
 use super::open::Engine;
 use crate::dialect::{CreateModel, DropModel};
-use crate::model::{ModelError, ModelOptions, Origin, Sample, StoredModel, StoredModels};
+use crate::model::{ModelError, ModelOptions, OptionsError, Origin, Sample, StoredModel, StoredModels};
 
 /// Longest name of a model.
 const LONGEST_NAME: usize = 128;
@@ -63,9 +63,11 @@ impl Engine {
             options,
         } = create;
         self.require_own_name(&name, "made")?;
-        let options = ModelOptions::from_statement(&options)
-            .map_err(|error| EngineError::Request(format!("CREATE MODEL {name}: {error}")))?
-            .to_json();
+        let refused = |error: OptionsError| EngineError::Request(format!("CREATE MODEL {name}: {error}"));
+        let options = ModelOptions::from_statement(&options).map_err(refused)?;
+        let access = self.scheduler().services().models.access();
+        access.check(&options).map_err(|wrong| refused(wrong.into()))?;
+        let options = options.to_json();
         let now = self.now();
         let replaced = self
             .store()

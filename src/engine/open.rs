@@ -23,7 +23,7 @@ use super::recordings::StoreRecordings;
 use super::session::{Session, SessionOptions};
 use super::settings_table::SettingsTable;
 use crate::config::{Config, Loaded};
-use crate::model::{Evolver, Generator, ModelRegistry, Replay};
+use crate::model::{Evolver, Generator, ModelAccess, ModelRegistry, Replay};
 use crate::operators::Prompts;
 use crate::plan::ExpandHandler;
 use crate::policy::PolicyTrace;
@@ -263,7 +263,8 @@ fn models(
     queries: &Arc<Queries>,
     extensions: Vec<Arc<dyn Generator>>,
 ) -> Result<ModelRegistry> {
-    let mut models = ModelRegistry::new(Some(Arc::new(ModelsOfStore(store.clone()))));
+    let access = ModelAccess::new(&config.access.model_hosts, &config.access.key_variables);
+    let mut models = ModelRegistry::new(Some(Arc::new(ModelsOfStore(store.clone()))), access);
     models.register(Arc::new(Evolver::default()));
     models.register(Arc::new(Replay::new(Arc::new(StoreRecordings::new(
         Arc::clone(queries),

@@ -112,13 +112,15 @@ pub enum ModelError {
         /// What came of it: text, reasoning and usage, for as far as they are known. It may have cost money.
         sample: Box<Sample>,
     },
-    /// Nothing was sent: the model is paused. Waiting uses no try, no step and no budget.
+    /// The model is paused. Waiting uses no try, no step and no budget.
     #[error("model '{model}' is paused: {pause}")]
     Paused {
         /// Model name.
         model: String,
         /// Until when, and why.
         pause: Pause,
+        /// The answer to this very request that led to the pause; none when nothing was sent.
+        cause: Option<Box<ModelError>>,
     },
     /// The definition of a stored model cannot be used.
     #[error("model '{model}' cannot be used: {reason}; CREATE OR REPLACE MODEL {model} defines it anew")]
@@ -156,6 +158,15 @@ impl ModelError {
             Self::Provider { .. } => ErrorClass::Provider,
             Self::Recording { .. } | Self::Definitions { .. } | Self::Unreachable { .. } => ErrorClass::Infra,
             Self::Cancelled => ErrorClass::Cancelled,
+        }
+    }
+
+    /// The provider's answer that holds no program, and what came with it.
+    pub fn reply(&self) -> Option<(&ReplyFault, &Sample)> {
+        match self {
+            Self::Reply { fault, sample, .. } => Some((fault, sample)),
+            Self::Paused { cause, .. } => cause.as_ref()?.reply(),
+            _ => None,
         }
     }
 

@@ -87,6 +87,24 @@ pub enum ReplyFault {
         /// What it said.
         message: String,
     },
+    /// The provider failed.
+    #[error("{message}")]
+    Failed {
+        /// HTTP status and what it said.
+        message: String,
+    },
+    /// The provider refuses such requests; asking again does not help.
+    #[error("{message}")]
+    Rejected {
+        /// HTTP status, what it said, and what to set.
+        message: String,
+    },
+    /// The provider asked to wait.
+    #[error("rate limited: {message}")]
+    Limited {
+        /// HTTP status and what it said.
+        message: String,
+    },
 }
 
 impl ReplyFault {
@@ -99,13 +117,16 @@ impl ReplyFault {
             | Self::ToolCalls { .. }
             | Self::Refused { .. }
             | Self::PromptTooLong { .. } => ErrorClass::Candidate,
+            Self::Rejected { .. } => ErrorClass::Config,
+            Self::Limited { .. } => ErrorClass::RateLimit,
             Self::NoChoices
             | Self::Empty { .. }
             | Self::Malformed { .. }
             | Self::Page { .. }
             | Self::Cut { .. }
             | Self::Stalled { .. }
-            | Self::Reported { .. } => ErrorClass::Provider,
+            | Self::Reported { .. }
+            | Self::Failed { .. } => ErrorClass::Provider,
         }
     }
 
@@ -124,11 +145,25 @@ impl ReplyFault {
             Self::Cut { .. } => "stream_cut",
             Self::Stalled { .. } => "stalled",
             Self::Reported { .. } => "reported",
+            Self::Failed { .. } => "failed",
+            Self::Rejected { .. } => "rejected",
+            Self::Limited { .. } => "rate_limited",
         }
     }
-}
 
-impl ReplyFault {
+    /// Whether the provider may have computed something, of which nothing came: a request that it turned away cost nothing, one
+    /// that it took may have cost all that it was allowed to.
+    pub fn may_have_cost(&self) -> bool {
+        !matches!(
+            self,
+            Self::Page { .. }
+                | Self::Reported { .. }
+                | Self::Failed { .. }
+                | Self::Rejected { .. }
+                | Self::Limited { .. }
+        )
+    }
+
     /// The fault with every text that came from the provider changed.
     pub fn map_texts(self, change: impl Fn(String) -> String) -> Self {
         match self {
@@ -150,6 +185,15 @@ impl ReplyFault {
                 cause: change(cause),
             },
             Self::Reported { message } => Self::Reported {
+                message: change(message),
+            },
+            Self::Failed { message } => Self::Failed {
+                message: change(message),
+            },
+            Self::Rejected { message } => Self::Rejected {
+                message: change(message),
+            },
+            Self::Limited { message } => Self::Limited {
                 message: change(message),
             },
             fault @ (Self::EmptyLength { .. } | Self::ReasoningOnly | Self::NoChoices | Self::Stalled { .. }) => fault,

@@ -89,6 +89,8 @@ pub struct ModelInfo {
     pub price: Option<TokenPrice>,
     /// How it samples where a statement does not say.
     pub sampling: SamplingDefaults,
+    /// What its answers depend on beside the request: a model of the same name with another definition may answer otherwise.
+    pub definition: Option<String>,
 }
 
 impl ModelInfo {
@@ -99,6 +101,7 @@ impl ModelInfo {
             free: true,
             price: None,
             sampling: SamplingDefaults::default(),
+            definition: None,
         }
     }
 

@@ -3,6 +3,7 @@
 //! A [`Generator`] answers one [`GenerateRequest`] with one [`Sample`], whose text is a short plan in words and then one
 //! fenced Python program, whatever stands behind it: a language model, a recording, or a search over a grammar.
 
+mod access;
 mod error;
 mod evolver;
 mod fault;
@@ -14,6 +15,7 @@ mod registry;
 mod replay;
 mod request;
 
+pub use access::ModelAccess;
 pub use error::ModelError;
 pub use evolver::Evolver;
 pub use fault::ReplyFault;

@@ -261,7 +261,7 @@ impl ModelOptions {
         {
             return wrong(
                 "api_key_env",
-                "must be the name of an environment variable, such as OPENAI_API_KEY, and never the key itself",
+                "must be the name of an environment variable in capitals, such as OPENAI_API_KEY, and never the key itself",
             );
         }
         for (option, valid, problem) in self.ranges() {
@@ -379,12 +379,12 @@ impl ModelOptions {
     }
 }
 
-/// A name that a shell takes for a variable.
+/// The name of a variable in capitals, as variables for keys are written. Keys themselves have small letters.
 fn is_variable_name(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+    name.starts_with(|first: char| first.is_ascii_uppercase() || first == '_')
         && name
             .chars()
-            .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+            .all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_')
 }
 
 fn has_secret_name(value: &Json) -> bool {

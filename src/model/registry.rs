@@ -8,6 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
+use super::access::ModelAccess;
 use super::error::ModelError;
 use super::generator::Generator;
 use super::openai::OpenAi;
@@ -96,16 +97,18 @@ struct Made {
 pub struct ModelRegistry {
     fixed: BTreeMap<String, Fixed>,
     stored: Option<Arc<dyn StoredModels>>,
+    access: ModelAccess,
     /// Generators of the store's models with the options they were made of: their circuit breakers and connections live on
     /// for as long as the options stay the same.
     made: Arc<Mutex<HashMap<String, Made>>>,
 }
 
 impl ModelRegistry {
-    /// A registry of models that do not change, and of those of a store.
-    pub fn new(stored: Option<Arc<dyn StoredModels>>) -> Self {
+    /// A registry of models that do not change, and of those of a store as far as they are allowed.
+    pub fn new(stored: Option<Arc<dyn StoredModels>>, access: ModelAccess) -> Self {
         Self {
             stored,
+            access,
             ..Self::default()
         }
     }
@@ -138,6 +141,11 @@ impl ModelRegistry {
         };
         self.fixed.insert(name.to_owned(), fixed);
         Ok(())
+    }
+
+    /// What models of the store may reach.
+    pub fn access(&self) -> &ModelAccess {
+        &self.access
     }
 
     /// Where a name is taken already, other than by a model of the store.
@@ -224,6 +232,9 @@ impl ModelRegistry {
             reason,
         };
         let options = ModelOptions::from_json(&stored.options).map_err(|error| unusable(error.to_string()))?;
+        self.access
+            .check(&options)
+            .map_err(|error| unusable(error.to_string()))?;
         let mut made = self.made.lock();
         if let Some(known) = made.get(&stored.name)
             && known.definition == stored.options

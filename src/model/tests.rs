@@ -104,7 +104,7 @@ async fn a_cancelled_replay_says_so() {
 
 #[tokio::test]
 async fn an_unknown_model_error_lists_the_known_ones() {
-    let mut registry = ModelRegistry::new(None);
+    let mut registry = ModelRegistry::new(None, ModelAccess::default());
     registry.register(Arc::new(replay()));
     assert!(registry.get("replay").await.is_ok());
     let error = registry.get("gpt").await.unwrap_err();

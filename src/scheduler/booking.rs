@@ -3,7 +3,7 @@
 
 use super::budget::Resource;
 use super::reserve::Reserved;
-use crate::model::Sample;
+use crate::model::{ReplyFault, Sample};
 
 /// What is booked for one reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -15,9 +15,10 @@ pub struct Booking {
 }
 
 impl Booking {
-    /// What is booked for a sample of an attempt that reserved so much. A blank one, of which nothing came, is not booked.
-    pub fn of(sample: &Sample, reserved: &Reserved) -> Self {
-        if sample.cached || sample.is_blank() {
+    /// What is booked for a sample of an attempt that reserved so much. A request that was turned away is not booked.
+    pub fn of(sample: &Sample, fault: Option<&ReplyFault>, reserved: &Reserved) -> Self {
+        let was_turned_away = sample.is_blank() && fault.is_some_and(|fault| !fault.may_have_cost());
+        if sample.cached || was_turned_away {
             return Self::default();
         }
         let worst = Self {
@@ -53,13 +54,13 @@ mod tests {
         cost_usd: 0.5,
     };
 
-    fn booked(tokens_prompt: Option<u64>, problem: Option<&str>) -> (f64, f64) {
-        let sample = Sample {
+    fn sample(tokens_prompt: Option<u64>, problem: Option<&str>) -> Sample {
+        Sample {
             text: "x".to_owned(),
             reasoning: None,
             finish_reason: "stop".to_owned(),
             tokens_prompt,
-            tokens_completion: Some(5),
+            tokens_completion: tokens_prompt.map(|_| 5),
             usage: UsageDetails {
                 problem: problem.map(str::to_owned),
                 ..UsageDetails::default()
@@ -67,15 +68,50 @@ mod tests {
             cost_usd: tokens_prompt.map(|_| 0.1),
             cached: false,
             latency: Duration::ZERO,
-        };
-        let booking = Booking::of(&sample, &RESERVED);
+        }
+    }
+
+    fn booked(sample: &Sample, fault: Option<&ReplyFault>) -> (f64, f64) {
+        let booking = Booking::of(sample, fault, &RESERVED);
         (booking.tokens, booking.cost_usd)
     }
 
     #[test]
     fn usage_that_is_missing_or_wrong_does_not_lift_a_budget() {
-        assert_eq!(booked(Some(10), None), (15.0, 0.1));
-        assert_eq!(booked(None, None), (500.0, 0.5));
-        assert_eq!(booked(Some(u64::MAX / 4), Some("too many")), (500.0, 0.5));
+        assert_eq!(booked(&sample(Some(10), None), None), (15.0, 0.1));
+        assert_eq!(booked(&sample(None, None), None), (500.0, 0.5));
+        assert_eq!(
+            booked(&sample(Some(u64::MAX / 4), Some("too many")), None),
+            (500.0, 0.5)
+        );
+    }
+
+    #[test]
+    fn a_request_of_which_nothing_came_costs_nothing_only_when_it_was_turned_away() {
+        let blank = Sample {
+            text: String::new(),
+            ..sample(None, None)
+        };
+        let message = || "HTTP 500".to_owned();
+        let stalled = ReplyFault::Stalled {
+            setting: "first_byte_timeout_seconds",
+            seconds: 1.0,
+            bytes: 0,
+        };
+        for (fault, tokens) in [
+            (ReplyFault::Failed { message: message() }, 0.0),
+            (ReplyFault::Limited { message: message() }, 0.0),
+            (ReplyFault::Rejected { message: message() }, 0.0),
+            (ReplyFault::Reported { message: message() }, 0.0),
+            (ReplyFault::NoChoices, 500.0),
+            (stalled, 500.0),
+        ] {
+            assert_eq!(booked(&blank, Some(&fault)).0, tokens, "{fault}");
+            assert_eq!(
+                booked(&sample(None, None), Some(&fault)).0,
+                500.0,
+                "{fault}: a text came"
+            );
+        }
     }
 }

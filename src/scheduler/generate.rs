@@ -14,7 +14,9 @@ use super::reserve::Claimed;
 use super::services::Services;
 use crate::error::ErrorClass;
 use crate::gym::Task;
-use crate::model::{GenerateRequest, Message, ModelError, NodeContext, Sample, SamplingParams, TaskContext};
+use crate::model::{
+    GenerateRequest, Message, ModelError, NodeContext, ReplyFault, Sample, SamplingParams, TaskContext,
+};
 use crate::operators::{ContextNode, Operator, operator_version};
 
 /// A reply with everything its row needs.
@@ -149,11 +151,16 @@ pub async fn generate(
     let version = operator_version(operator);
     let prompt = prompt_text(&messages);
     let parameters = parameters_text(&params);
-    let request_hash = ids::sha256_hex(
-        json!([version, prompt, attempt.model, parameters, attempt.seed, attempt.sample])
-            .to_string()
-            .as_bytes(),
-    );
+    let key = json!([
+        version,
+        prompt,
+        attempt.model,
+        info.definition,
+        parameters,
+        attempt.seed,
+        attempt.sample
+    ]);
+    let request_hash = ids::sha256_hex(key.to_string().as_bytes());
     let request = GenerateRequest {
         operator,
         messages,
@@ -182,25 +189,31 @@ pub async fn generate(
         None => match generator.generate(&request, cancel).await {
             Ok(sample) => (sample, None),
             // A reply that is no good may have cost as much as a good one, so it is kept and booked all the same.
-            Err(ModelError::Reply { model, fault, sample }) => {
-                let kept = (*sample).clone();
-                (kept, Some(ModelError::Reply { model, fault, sample }))
-            }
-            Err(error) => return Err(error.into()),
+            Err(error) => match error.reply() {
+                Some((_, sample)) => (sample.clone(), Some(error)),
+                None => return Err(error.into()),
+            },
         },
     };
+    let fault = error.as_ref().and_then(ModelError::reply).map(|(fault, _)| fault);
+    let finished_at = services.now();
+    // Before it was sent it may have waited for others to the same model.
+    let sent_at = match i64::try_from(sample.latency.as_micros()) {
+        Ok(latency @ 1..) => finished_at.saturating_sub(latency).max(started_at),
+        _ => started_at,
+    };
     let mut generated = Generated {
-        generation_id: ids::generation_id(&attempt.attempt_id, claimed.tries),
+        generation_id: ids::generation_id(&attempt.attempt_id, claimed.tries, claimed.requests),
         operator_version: version,
         request_hash,
         parameters,
         prompt,
-        booking: Booking::of(&sample, &claimed.reserved),
-        fault: error.as_ref().map(FaultyReply::of),
-        sample,
+        booking: Booking::of(&sample, fault, &claimed.reserved),
+        fault: fault.map(|fault| FaultyReply::of(&attempt.model, fault)),
         shown,
-        started_at,
-        finished_at: services.now(),
+        started_at: sent_at,
+        finished_at,
+        sample,
         committed: false,
     };
     if !info.free && !generated.sample.cached {
@@ -214,14 +227,11 @@ pub async fn generate(
 }
 
 impl FaultyReply {
-    fn of(error: &ModelError) -> Self {
+    fn of(model: &str, fault: &ReplyFault) -> Self {
         Self {
-            class: error.class(),
-            name: match error {
-                ModelError::Reply { fault, .. } => Some(fault.name().to_owned()),
-                _ => None,
-            },
-            message: error.to_string(),
+            class: fault.class(),
+            name: Some(fault.name().to_owned()),
+            message: format!("model '{model}': {fault}"),
         }
     }
 }

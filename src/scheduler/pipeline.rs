@@ -66,7 +66,10 @@ impl Pipeline {
                 }
                 // Whoever took it over meanwhile asks the model; nobody asks twice.
                 match park::still_held(&self.services, &attempt, tries).await {
-                    Ok(()) => continue,
+                    Ok(()) => {
+                        claimed.requests += 1;
+                        continue;
+                    }
                     Err(lost @ SchedulerError::LeaseLost(_)) => {
                         return settle::late(&self.services, attempt, tries, started_at, &lost).await;
                     }

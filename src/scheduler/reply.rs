@@ -37,8 +37,8 @@ pub struct PaidReply {
     pub finished_at: i64,
 }
 
-/// Commits a reply with its spend; the attempt holds no tokens any more. Only a reply without a fault is cached, and one that
-/// is to be asked for again is not what the attempt has paid for.
+/// Commits a reply with its spend; the attempt holds no tokens any more, unless it only waits to ask again. Only a reply without
+/// a fault is cached, and one that is to be asked for again is not what the attempt has paid for.
 ///
 /// # Errors
 /// When the store fails.
@@ -51,6 +51,7 @@ pub async fn commit(services: &Services, attempt: &Attempt, generated: &Generate
     let spend = generated.booking.spend();
     let is_good = generated.fault.is_none();
     let is_result = generated.is_result();
+    let is_waiting = matches!(&generated.fault, Some(fault) if fault.class == ErrorClass::RateLimit);
     let seconds = generated.seconds();
     let (scope, id) = (attempt.scope.clone(), attempt.attempt_id.clone());
     let (hash, generation_id) = (generated.request_hash.clone(), generated.generation_id.clone());
@@ -59,7 +60,9 @@ pub async fn commit(services: &Services, attempt: &Attempt, generated: &Generate
             budget::spend(tx, &scope, *resource, *amount)?;
         }
         budget::spend(tx, &scope, Resource::ActiveSeconds, seconds)?;
-        budget::release_only(tx, &id, &[Resource::Tokens, Resource::CostUsd])?;
+        if !is_waiting {
+            budget::release_only(tx, &id, &[Resource::Tokens, Resource::CostUsd])?;
+        }
         if is_result {
             queue::note_paid(tx, &id, &generation_id)?;
         }

@@ -33,6 +33,8 @@ pub struct Reserved {
 pub struct Claimed {
     /// Number of this try, from 1.
     pub tries: i64,
+    /// Requests that this try has sent before: it asks again when its model was paused.
+    pub requests: u32,
     /// What it may use.
     pub reserved: Reserved,
     /// The generation that an earlier try has paid for.
@@ -141,6 +143,7 @@ pub async fn claim(services: &Services, attempt: &Attempt) -> Result<Claimed> {
             let is_paid = claimed.paid_generation.is_some();
             Ok::<_, clade_catalog::BoxError>(Claimed {
                 tries: claimed.number,
+                requests: 0,
                 reserved: rest(tx, &attempt, worst, is_paid).map_err(boxed)?,
                 paid_generation: claimed.paid_generation,
             })

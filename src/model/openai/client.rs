@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use chrono::Utc;
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -42,6 +42,8 @@ pub struct OpenAi {
     sampling: SamplingDefaults,
     price: Option<TokenPrice>,
     endpoint: String,
+    /// What answers depend on beside the request, as JSON.
+    definition: String,
     transport: Transport,
     slots: Semaphore,
     gate: Gate,
@@ -88,6 +90,14 @@ impl OpenAi {
             },
             price,
             endpoint: endpoint.to_string(),
+            definition: json!([
+                endpoint.to_string(),
+                options.model,
+                options.profile,
+                options.extra_body,
+                options.extra_headers
+            ])
+            .to_string(),
             transport: Transport::new(
                 endpoint,
                 &profile.path,
@@ -126,7 +136,7 @@ impl OpenAi {
             () = cancel.cancelled() => return Err(ModelError::Cancelled),
             slot = self.slots.acquire() => slot.map_err(|_| ModelError::Cancelled)?,
         };
-        let pass = self.gate.enter(Utc::now()).map_err(|pause| self.paused(pause))?;
+        let pass = self.gate.enter(Utc::now()).map_err(|pause| self.paused(pause, None))?;
         let outcome = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(ModelError::Cancelled),
@@ -137,17 +147,21 @@ impl OpenAi {
                 pass.succeeded();
                 Ok(clean_sample(key.as_ref(), sample))
             }
-            Err(Trouble::Limited { asked, message }) => match pass.limited(Utc::now(), asked, &message) {
-                Some(pause) => {
-                    warn!(model = %self.name, "the model is paused: {pause}");
-                    Err(self.paused(pause))
-                }
-                None => Err(ModelError::RateLimited {
+            Err(Trouble::Limited { asked, message }) => {
+                let pause = pass.limited(Utc::now(), asked, &message);
+                let answer = ModelError::Reply {
                     model: self.name.clone(),
-                    message,
-                    retry_after: None,
-                }),
-            },
+                    fault: ReplyFault::Limited { message },
+                    sample: Box::new(no_sample()),
+                };
+                match pause {
+                    Some(pause) => {
+                        warn!(model = %self.name, "the model is paused: {pause}");
+                        Err(self.paused(pause, Some(answer)))
+                    }
+                    None => Err(answer),
+                }
+            }
             Err(Trouble::Failed(error)) => {
                 if matches!(error.class(), ErrorClass::Provider | ErrorClass::Infra) {
                     if let Some(pause) = pass.failed(Utc::now(), &error.to_string()) {
@@ -162,10 +176,11 @@ impl OpenAi {
         }
     }
 
-    fn paused(&self, pause: Pause) -> ModelError {
+    fn paused(&self, pause: Pause, cause: Option<ModelError>) -> ModelError {
         ModelError::Paused {
             model: self.name.clone(),
             pause,
+            cause: cause.map(Box::new),
         }
     }
 
@@ -179,7 +194,10 @@ impl OpenAi {
         };
         let body = body(question, self.profile, self.extra_body.as_ref()).to_string();
         let sent = self.transport.post(key, body).await;
-        let mut answer = sent.map_err(|error| speaker.transport(error, no_sample()))?;
+        let mut answer = sent.map_err(|error| {
+            let nothing = Reply::default().partial(asked, self.price, started.elapsed());
+            speaker.transport(error, nothing)
+        })?;
         let status = answer.status();
         if !(200..300).contains(&status) {
             let asked = answer
@@ -213,19 +231,25 @@ impl OpenAi {
         let speaker = self.speaker();
         let (bytes, broken) = answer.body(LONGEST_ANSWER).await;
         let text = redact(key, String::from_utf8_lossy(&bytes).into_owned());
+        let nothing = || Reply::default().partial(asked, self.price, started.elapsed());
         if let Some(error) = broken {
             // What had come is no JSON, so it is kept as it is.
-            let partial = Sample {
-                text,
-                latency: started.elapsed(),
-                ..no_sample()
-            };
-            return Err(speaker.transport(error, partial));
+            let partial = Sample { text, ..nothing() };
+            return Err(speaker.broken_off(error, partial));
+        }
+        // Some services name no type for their streams.
+        if text.trim_start().starts_with("data:") {
+            let mut events = Events::default();
+            let mut pieces = events.push(text.as_bytes());
+            pieces.extend(events.finish());
+            let mut reply = Reply::default();
+            let is_done = self.take_pieces(&mut reply, pieces, asked, key, started)?;
+            return self.end_of_stream(reply, is_done, None, asked, started);
         }
         let json: Json = serde_json::from_str(&text)
-            .map_err(|error| speaker.malformed(format!("it is no JSON: {error}"), &text, no_sample()))?;
+            .map_err(|error| speaker.malformed(format!("it is no JSON: {error}"), &text, nothing()))?;
         if let Some(reported) = Reported::of_json(&json) {
-            return Err(speaker.reported(reported, no_sample()));
+            return Err(speaker.reported(reported, nothing()));
         }
         Ok(Reply::of_completion(&json, self.profile).judge(asked, self.price, started.elapsed()))
     }
@@ -237,56 +261,79 @@ impl OpenAi {
         key: Option<&ApiKey>,
         started: Instant,
     ) -> Result<(Sample, Option<ReplyFault>), Trouble> {
-        let speaker = self.speaker();
         let mut reply = Reply::default();
         let mut events = Events::default();
-        let mut is_done = false;
-        while !is_done {
+        let mut bytes_read = 0;
+        loop {
             let (pieces, end) = match answer.piece().await {
-                Ok(Some(bytes)) => (events.push(&bytes), None),
+                Ok(Some(bytes)) => {
+                    bytes_read += bytes.len();
+                    (events.push(&bytes), None)
+                }
                 Ok(None) => (events.finish().into_iter().collect(), Some(None)),
                 Err(error) => (Vec::new(), Some(Some(error))),
             };
-            for data in pieces {
-                if data.trim() == "[DONE]" {
-                    is_done = true;
-                    break;
-                }
-                let data = redact(key, data);
-                let piece: Json = match serde_json::from_str(&data) {
-                    Ok(piece) => piece,
-                    Err(error) => {
-                        let partial = reply.partial(asked, self.price, started.elapsed());
-                        let problem = format!("a piece of the stream is no JSON: {error}");
-                        return Err(speaker.malformed(problem, &data, partial));
-                    }
-                };
-                if let Some(reported) = Reported::of_json(&piece) {
-                    let partial = reply.partial(asked, self.price, started.elapsed());
-                    return Err(speaker.reported(reported, partial));
-                }
-                reply.add_piece(&piece, self.profile);
+            let is_done = self.take_pieces(&mut reply, pieces, asked, key, started)?;
+            if is_done {
+                return self.end_of_stream(reply, is_done, None, asked, started);
             }
-            match end {
-                None => {}
-                // All of the answer had come; only its tail, the token counts, may be missing.
-                Some(_) if is_done || reply.is_complete() => break,
-                Some(error) => {
-                    let bytes = reply.bytes();
-                    let partial = reply.partial(asked, self.price, started.elapsed());
-                    return Err(match error {
-                        Some(error @ TransportError::Timeout { .. }) => speaker.transport(error, partial),
-                        Some(TransportError::Broken(cause)) => speaker.fault(ReplyFault::Cut { bytes, cause }, partial),
-                        Some(error) => speaker.transport(error, partial),
-                        None => {
-                            let cause = "it ended without a finish reason".to_owned();
-                            speaker.fault(ReplyFault::Cut { bytes, cause }, partial)
-                        }
-                    });
-                }
+            if let Some(error) = end {
+                return self.end_of_stream(reply, is_done, error, asked, started);
+            }
+            if bytes_read > LONGEST_ANSWER {
+                let error = TransportError::Broken(format!("it is longer than {LONGEST_ANSWER} bytes"));
+                return self.end_of_stream(reply, is_done, Some(error), asked, started);
             }
         }
-        Ok(reply.judge(asked, self.price, started.elapsed()))
+    }
+
+    /// Takes pieces of a stream; says whether its end mark was among them.
+    fn take_pieces(
+        &self,
+        reply: &mut Reply,
+        pieces: Vec<String>,
+        asked: Asked,
+        key: Option<&ApiKey>,
+        started: Instant,
+    ) -> Result<bool, Trouble> {
+        let speaker = self.speaker();
+        let partial = |reply: &mut Reply| std::mem::take(reply).partial(asked, self.price, started.elapsed());
+        for data in pieces {
+            if data.trim() == "[DONE]" {
+                return Ok(true);
+            }
+            let data = redact(key, data);
+            let piece: Json = match serde_json::from_str(&data) {
+                Ok(piece) => piece,
+                Err(error) => {
+                    let problem = format!("a piece of the stream is no JSON: {error}");
+                    return Err(speaker.malformed(problem, &data, partial(reply)));
+                }
+            };
+            if let Some(reported) = Reported::of_json(&piece) {
+                return Err(speaker.reported(reported, partial(reply)));
+            }
+            reply.add_piece(&piece, self.profile);
+        }
+        Ok(false)
+    }
+
+    /// Judges what a stream has brought when it ends, by itself or with an error.
+    fn end_of_stream(
+        &self,
+        reply: Reply,
+        is_done: bool,
+        error: Option<TransportError>,
+        asked: Asked,
+        started: Instant,
+    ) -> Result<(Sample, Option<ReplyFault>), Trouble> {
+        // With a finish reason all of the answer has come; only its tail, the token counts, may be missing.
+        if is_done || reply.is_complete() {
+            return Ok(reply.judge(asked, self.price, started.elapsed()));
+        }
+        let error = error.unwrap_or_else(|| TransportError::Broken("it ended without a finish reason".to_owned()));
+        let partial = reply.partial(asked, self.price, started.elapsed());
+        Err(self.speaker().broken_off(error, partial))
     }
 }
 
@@ -302,10 +349,6 @@ fn redacted(key: Option<&ApiKey>, trouble: Trouble) -> Trouble {
             ModelError::Configuration { model, reason } => ModelError::Configuration {
                 model,
                 reason: clean(reason),
-            },
-            ModelError::Provider { model, message } => ModelError::Provider {
-                model,
-                message: clean(message),
             },
             ModelError::Unreachable { model, message } => ModelError::Unreachable {
                 model,
@@ -340,6 +383,7 @@ impl Generator for OpenAi {
     fn describe(&self) -> ModelInfo {
         ModelInfo {
             sampling: self.sampling,
+            definition: Some(self.definition.clone()),
             ..ModelInfo::metered("openai", self.price)
         }
     }

@@ -37,9 +37,14 @@ impl Endpoint {
         Ok(endpoint)
     }
 
+    /// Host name or address.
+    pub fn host(&self) -> &str {
+        self.0.host_str().unwrap_or_default()
+    }
+
     /// Whether it is on this machine.
     pub fn is_loopback(&self) -> bool {
-        let host = self.0.host_str().unwrap_or_default();
+        let host = self.host();
         let address = host.trim_start_matches('[').trim_end_matches(']');
         host == "localhost"
             || host.ends_with(".localhost")

@@ -5,6 +5,8 @@
 pub(super) struct Events {
     /// Bytes after the last line break.
     rest: Vec<u8>,
+    /// How many of them are known to hold no line break.
+    searched: usize,
     /// Data lines of the event that is being read.
     data: Vec<String>,
 }
@@ -14,19 +16,22 @@ impl Events {
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         self.rest.extend_from_slice(bytes);
         let mut events = Vec::new();
-        let mut start = 0;
-        while let Some(length) = self.rest[start..].iter().position(|byte| *byte == b'\n') {
-            let line = String::from_utf8_lossy(&self.rest[start..start + length]).into_owned();
-            start += length + 1;
+        let (mut start, mut search) = (0, self.searched);
+        while let Some(length) = self.rest[search..].iter().position(|byte| *byte == b'\n') {
+            let end = search + length;
+            let line = String::from_utf8_lossy(&self.rest[start..end]).into_owned();
+            (start, search) = (end + 1, end + 1);
             events.extend(self.line(line.strip_suffix('\r').unwrap_or(&line)));
         }
         self.rest.drain(..start);
+        self.searched = self.rest.len();
         events
     }
 
     /// The event that the end of the stream completes: some services leave the last empty line out.
     pub(super) fn finish(&mut self) -> Option<String> {
         let rest = std::mem::take(&mut self.rest);
+        self.searched = 0;
         let line = String::from_utf8_lossy(&rest).into_owned();
         self.line(line.trim_end_matches('\r'));
         self.line("")

@@ -10,6 +10,7 @@ use crate::model::{ModelError, ReplyFault, Sample, UsageDetails};
 
 /// Longest part of a provider's message that is kept.
 const LONGEST_MESSAGE: usize = 500;
+const NOTHING_LEFT: &str = "the account has nothing left: pay or choose another model";
 
 /// Why there is no usable answer.
 #[derive(Debug)]
@@ -118,36 +119,39 @@ impl Speaker<'_> {
         let reported = Reported::of_body(body);
         let said = format!("HTTP {status}: {}", reported.message);
         if reported.says(&self.profile.out_of_credit) || status == 402 {
-            return self.config(format!(
-                "{said}; the account has nothing left: pay or choose another model"
-            ));
+            return self.rejected(format!("{said}; {NOTHING_LEFT}"), no_sample());
         }
+        let rejected = |reason: String| self.rejected(reason, no_sample());
         match status {
             429 => Trouble::Limited { asked, message: said },
-            503 if asked.is_some() => Trouble::Limited { asked, message: said },
+            // An overloaded service that names a time is no broken one.
+            500.. if asked.is_some() => Trouble::Limited { asked, message: said },
             400 | 413 | 422 if status == 413 || reported.says(&self.profile.too_long) => {
                 self.too_long(reported.message)
             }
-            401 | 403 => self.config(match self.api_key_env {
+            400 | 403 | 422 if reported.says(&self.profile.refused) => self.fault(
+                ReplyFault::Refused {
+                    reason: reported.message,
+                },
+                nothing_spent(),
+            ),
+            401 | 403 => rejected(match self.api_key_env {
                 Some(variable) => format!("{said}; the key in {variable} is not accepted by {}", self.endpoint),
                 None => format!(
                     "{said}; {} wants a key: put it into a variable and name that in api_key_env",
                     self.endpoint
                 ),
             }),
-            404 => self.config(format!(
+            404 => rejected(format!(
                 "{said}; check the options endpoint ({}) and model: the service does not know one of them",
                 self.endpoint
             )),
-            300..=399 => self.config(format!(
+            300..=399 => rejected(format!(
                 "{said}; {} redirects elsewhere and redirects are not followed: set endpoint to where it points",
                 self.endpoint
             )),
-            408 | 500.. => Trouble::Failed(ModelError::Provider {
-                model: self.model.to_owned(),
-                message: said,
-            }),
-            _ => self.config(format!(
+            408 | 500.. => self.fault(ReplyFault::Failed { message: said }, no_sample()),
+            _ => rejected(format!(
                 "{said}; the service refuses the request: check extra_body and the profile"
             )),
         }
@@ -156,13 +160,14 @@ impl Speaker<'_> {
     /// What an error in the place of an answer means; `sample` is what had come before it.
     pub(super) fn reported(&self, reported: Reported, sample: Sample) -> Trouble {
         if reported.says(&self.profile.out_of_credit) || reported.has_code("402") {
-            return self.config(format!(
-                "{}; the account has nothing left: pay or choose another model",
-                reported.message
-            ));
+            return self.rejected(format!("{}; {NOTHING_LEFT}", reported.message), sample);
         }
         if reported.says(&self.profile.too_long) {
             return self.too_long(reported.message);
+        }
+        if reported.says(&self.profile.refused) {
+            let reason = reported.message;
+            return self.fault(ReplyFault::Refused { reason }, sample);
         }
         if sample.is_blank() && (reported.has_code("429") || reported.has_code("rate_limit_exceeded")) {
             return Trouble::Limited {
@@ -176,7 +181,7 @@ impl Speaker<'_> {
         self.fault(fault, sample)
     }
 
-    /// What a failure of the connection means; `sample` is what had come before it.
+    /// What a failure of the connection means; `sample` is what had come before it, if it is a time limit.
     pub(super) fn transport(&self, error: TransportError, sample: Sample) -> Trouble {
         let unreachable = |message: String| {
             Trouble::Failed(ModelError::Unreachable {
@@ -208,13 +213,18 @@ impl Speaker<'_> {
                 self.endpoint
             )),
             TransportError::Setup(cause) => self.config(cause),
-            TransportError::Broken(cause) if sample.is_blank() => {
-                unreachable(format!("the connection to {} broke: {cause}", self.endpoint))
-            }
+            TransportError::Broken(cause) => unreachable(format!("the connection to {} broke: {cause}", self.endpoint)),
+        }
+    }
+
+    /// What it means that an answer broke off after its head had come.
+    pub(super) fn broken_off(&self, error: TransportError, sample: Sample) -> Trouble {
+        match error {
             TransportError::Broken(cause) => {
                 let bytes = sample.text.len();
                 self.fault(ReplyFault::Cut { bytes, cause }, sample)
             }
+            error => self.transport(error, sample),
         }
     }
 
@@ -239,15 +249,12 @@ impl Speaker<'_> {
         })
     }
 
-    /// The request was refused before anything was generated, so nothing was spent.
     fn too_long(&self, message: String) -> Trouble {
-        let sample = Sample {
-            tokens_prompt: Some(0),
-            tokens_completion: Some(0),
-            cost_usd: Some(0.0),
-            ..no_sample()
-        };
-        self.fault(ReplyFault::PromptTooLong { message }, sample)
+        self.fault(ReplyFault::PromptTooLong { message }, nothing_spent())
+    }
+
+    fn rejected(&self, message: String, sample: Sample) -> Trouble {
+        self.fault(ReplyFault::Rejected { message }, sample)
     }
 
     fn config(&self, reason: String) -> Trouble {
@@ -255,6 +262,16 @@ impl Speaker<'_> {
             model: self.model.to_owned(),
             reason,
         })
+    }
+}
+
+/// The request was refused before anything was generated.
+fn nothing_spent() -> Sample {
+    Sample {
+        tokens_prompt: Some(0),
+        tokens_completion: Some(0),
+        cost_usd: Some(0.0),
+        ..no_sample()
     }
 }
 
@@ -354,6 +371,12 @@ mod tests {
             ),
             (413, "", ErrorClass::Candidate, "too long"),
             (
+                400,
+                r#"{"error": {"message": "no", "code": "content_policy_violation"}}"#,
+                ErrorClass::Candidate,
+                "refused to answer: no",
+            ),
+            (
                 429,
                 r#"{"error": {"message": "slow down"}}"#,
                 ErrorClass::RateLimit,
@@ -372,12 +395,14 @@ mod tests {
             assert_eq!(found, class, "{status} {body}");
             assert!(text.contains(said), "{text}");
         }
-        let busy = speaker().http_error(503, Some(Duration::from_secs(3)), "");
-        assert_eq!(class_and_text(busy).0, ErrorClass::RateLimit);
-        assert_eq!(
-            class_and_text(speaker().http_error(503, None, "")).0,
-            ErrorClass::Provider
-        );
+        for status in [503, 529] {
+            let busy = speaker().http_error(status, Some(Duration::from_secs(3)), "");
+            assert_eq!(class_and_text(busy).0, ErrorClass::RateLimit);
+            assert_eq!(
+                class_and_text(speaker().http_error(status, None, "")).0,
+                ErrorClass::Provider
+            );
+        }
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub struct Profile {
     pub reasoning_fields: Vec<String>,
     /// Error codes, or parts of messages, that say the prompt is too long.
     pub too_long: Vec<String>,
+    /// Error codes, or parts of messages, that say the prompt offends a rule of the service: another prompt may not.
+    pub refused: Vec<String>,
     /// Error codes, or parts of messages, that say the account has nothing left: waiting does not help.
     pub out_of_credit: Vec<String>,
     /// What differs for some models of the service; the first whose pattern fits counts.
@@ -134,7 +136,12 @@ mod tests {
             if let Some(endpoint) = &profile.endpoint {
                 assert!(Endpoint::parse(endpoint, false).is_ok(), "{name}");
             }
-            for phrase in profile.too_long.iter().chain(&profile.out_of_credit) {
+            for phrase in profile
+                .too_long
+                .iter()
+                .chain(&profile.refused)
+                .chain(&profile.out_of_credit)
+            {
                 assert_eq!(*phrase, phrase.to_lowercase(), "{name}: compared in lower case");
             }
         }

@@ -42,7 +42,9 @@ impl Reply {
             return;
         };
         self.has_choice = true;
-        if let Some(reason) = choice.get("finish_reason").and_then(Json::as_str) {
+        let reason = choice.get("finish_reason").and_then(Json::as_str);
+        // Some services send an empty reason with every piece.
+        if let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
             self.finish_reason = Some(reason.to_owned());
         }
         let Some(message) = choice.get(part) else { return };
@@ -86,11 +88,6 @@ impl Reply {
     /// Whether the answer has said why it ended.
     pub(super) fn is_complete(&self) -> bool {
         self.finish_reason.is_some()
-    }
-
-    /// Bytes of text so far.
-    pub(super) fn bytes(&self) -> usize {
-        self.text.len()
     }
 
     /// The answer as a sample, and what is wrong with it if anything is.
@@ -313,7 +310,7 @@ mod tests {
         let profile = Profile::named(Profile::DEFAULT).unwrap();
         let mut reply = Reply::default();
         for piece in [
-            json!({"choices": [{"delta": {"role": "assistant", "content": ""}}]}),
+            json!({"choices": [{"delta": {"role": "assistant", "content": ""}, "finish_reason": ""}]}),
             json!({"choices": [{"delta": {"reasoning_content": "r"}}]}),
             json!({"choices": [{"delta": {"content": "a"}}]}),
             json!({"choices": [{"delta": {"content": "b"}, "finish_reason": "stop"}]}),

@@ -40,7 +40,15 @@ async fn kept_text(services: &Services, text: &str) -> Result<(String, i64, Stri
 pub async fn generation_rows(services: &Services, attempt: &Attempt, generated: &Generated) -> Result<Rows> {
     let sample = &generated.sample;
     let (prompt, prompt_bytes, prompt_hash) = kept_text(services, &generated.prompt).await?;
-    let (response, response_bytes, response_hash) = kept_text(services, &sample.text).await?;
+    // Of a request that failed there may be no reply at all.
+    let response = match sample.text.as_str() {
+        "" if !generated.is_result() => None,
+        text => Some(kept_text(services, text).await?),
+    };
+    let (response, response_bytes, response_hash) = match response {
+        Some((text, bytes, hash)) => (Some(text), Some(bytes), Some(hash)),
+        None => (None, None, None),
+    };
     let reasoning = match &sample.reasoning {
         Some(reasoning) => Some(kept_text(services, reasoning).await?.0),
         None => None,
