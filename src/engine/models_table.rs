@@ -93,7 +93,7 @@ impl VirtualTable for ModelsTable {
             "Name of the model at the service.",
             "Variable that holds the API key.",
             "All options as JSON.",
-            "Until when nothing is sent, in any process.",
+            "Until when a process of this store sends nothing.",
             "Why nothing is sent.",
             "Why the model cannot be used.",
             "When CREATE MODEL made it.",

@@ -110,7 +110,7 @@ pub async fn find(services: &Services, generation_id: &str) -> Result<Option<Pai
         .queries
         .rows(
             "SELECT generation_id, request_hash, prompt, response, response_bytes, response_hash, reasoning, finish_reason,
-                    tokens_prompt, tokens_completion, cost_usd, error, fault,
+                    tokens_prompt, tokens_completion, tokens_cached_prompt, tokens_reasoning, cost_usd, error, fault,
                     arrow_cast(started_at, 'Int64') AS started_at, arrow_cast(finished_at, 'Int64') AS finished_at
              FROM evo.generations WHERE generation_id = $generation",
             &[("generation", ScalarValue::from(generation_id))],
@@ -129,7 +129,11 @@ pub async fn find(services: &Services, generation_id: &str) -> Result<Option<Pai
             finish_reason: row.text("finish_reason")?,
             tokens_prompt: unsigned(row.optional_int("tokens_prompt")?),
             tokens_completion: unsigned(row.optional_int("tokens_completion")?),
-            usage: UsageDetails::default(),
+            usage: UsageDetails {
+                cached_prompt: unsigned(row.optional_int("tokens_cached_prompt")?),
+                reasoning: unsigned(row.optional_int("tokens_reasoning")?),
+                ..UsageDetails::default()
+            },
             cost_usd: row.optional_float("cost_usd")?,
             cached: false,
             latency: Duration::from_micros((finished_at - started_at).unsigned_abs()),

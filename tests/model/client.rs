@@ -136,6 +136,22 @@ async fn a_stream_that_ends_after_its_finish_reason_is_whole() {
 }
 
 #[tokio::test]
+async fn a_stream_is_known_by_its_look_too() {
+    for kind in ["text/plain", "application/json"] {
+        let events: Vec<String> = pieces(&["te", "xt"], true)
+            .iter()
+            .map(|piece| format!("data: {piece}\n\n"))
+            .collect();
+        let act = |count: usize| Act::Answer(200, vec![("Content-Type", kind.into())], events[..count].concat());
+        let sample = outcome(act(5), json!({})).await.unwrap();
+        assert_eq!((sample.text.as_str(), sample.tokens_prompt), ("text", Some(700)));
+        let (fault, sample) = fault(act(1), json!({})).await;
+        assert!(matches!(fault, ReplyFault::Cut { bytes: 2, .. }), "{fault:?}");
+        assert_eq!(sample.text, "te");
+    }
+}
+
+#[tokio::test]
 async fn time_limits_are_in_seconds_and_say_which_one_it_was() {
     let slow = json!({"first_byte_timeout_seconds": 0.2, "idle_timeout_seconds": 0.2, "timeout_seconds": 30});
     for (act, more, setting, text) in [
@@ -512,6 +528,10 @@ fn options_are_checked_and_errors_list_what_is_known() {
             with(json!({"api_key_env": "sk-planted"})),
             "must be the name of an environment variable",
         ),
+        (
+            with(json!({"api_key_env": "hf_sk_planted"})),
+            "must be the name of an environment variable",
+        ),
         (with(json!({"endpoint": "http://10.0.0.1/v1"})), "allow_http"),
         (
             with(json!({"temperature": 3})),
@@ -534,7 +554,10 @@ fn options_are_checked_and_errors_list_what_is_known() {
         ),
     ] {
         assert!(error.contains(said), "{error}");
-        assert!(!error.contains("sk-planted"), "{error}");
+        assert!(
+            !error.contains("sk-planted") && !error.contains("sk_planted"),
+            "{error}"
+        );
     }
 }
 

@@ -1,5 +1,6 @@
 //! Whole searches against a service that misbehaves: the right rows, the right spend, budgets that hold.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -61,10 +62,16 @@ async fn a_search_on_a_bad_service_ends_with_the_right_rows_and_the_right_spend(
         }
         19 => error(400, "maximum context length is 8192 tokens"),
         21 => Act::Answer(502, Vec::new(), "<html><title>Bad Gateway</title></html>".into()),
+        23 => Act::Hang,
+        25 => Act::Stall(pieces(&["half"], false)),
+        27 => answer(&message(&json!({"content": "", "reasoning": "hm"}), "stop")),
+        29 => error(400, "your prompt was flagged: content_policy_violation"),
+        31 => answer(&message(&json!({"content": ""}), "stop")),
         _ => good(request),
     })
     .await;
-    let (_fixture, engine, session) = with_model(&server, "").await;
+    let patience = ", first_byte_timeout_seconds 3, idle_timeout_seconds 3";
+    let (_fixture, engine, session) = with_model(&server, patience).await;
     let sql = "EVOLVE TASK 'toy' USING MODEL remote WITH (steps => 24, workers => 1, seed => 3, id => 'r', max_tokens => 1000000)";
     rows(&session, sql).await.unwrap();
     invariants::at_rest(&engine).await;
@@ -79,22 +86,30 @@ async fn a_search_on_a_bad_service_ends_with_the_right_rows_and_the_right_spend(
         count("SELECT count(*) FROM evo.runs WHERE status = 'finished' AND stop_reason = 'steps'").await,
         1
     );
-    // 24 right or final answers, and six failures that were asked again: 500, cut, 429, no choices, broken JSON, 502.
-    assert_eq!(server.count(), 30);
-    let faults = "SELECT error_class, fault, count(*) AS replies, count(tokens_prompt) AS counted FROM evo.generations
-                  GROUP BY 1, 2 ORDER BY 1 NULLS FIRST, 2";
+    // 24 right or final answers, and nine failures that were asked again. Each request is a row, and what it may have cost is booked.
+    assert_eq!(server.count(), 33);
+    let faults =
+        "SELECT error_class, fault, count(*) AS requests, count(response) AS replies, count(tokens_prompt) AS counted,
+                         count(*) FILTER (WHERE booked_tokens > 0) AS booked
+                  FROM evo.generations GROUP BY 1, 2 ORDER BY 1 NULLS FIRST, 2";
     insta::assert_snapshot!(text(&session, faults).await, @r"
-    +-------------+-----------------+---------+---------+
-    | error_class | fault           | replies | counted |
-    +-------------+-----------------+---------+---------+
-    |             |                 | 21      | 20      |
-    | candidate   | empty_length    | 1       | 1       |
-    | candidate   | prompt_too_long | 1       | 1       |
-    | candidate   | tool_calls      | 1       | 1       |
-    | provider    | malformed       | 1       | 0       |
-    | provider    | no_choices      | 1       | 0       |
-    | provider    | stream_cut      | 1       | 0       |
-    +-------------+-----------------+---------+---------+
+    +-------------+-----------------+----------+---------+---------+--------+
+    | error_class | fault           | requests | replies | counted | booked |
+    +-------------+-----------------+----------+---------+---------+--------+
+    |             |                 | 19       | 19      | 18      | 19     |
+    | candidate   | empty_length    | 1        | 1       | 1       | 1      |
+    | candidate   | prompt_too_long | 1        | 1       | 1       | 0      |
+    | candidate   | reasoning_only  | 1        | 1       | 1       | 1      |
+    | candidate   | refused         | 1        | 1       | 1       | 0      |
+    | candidate   | tool_calls      | 1        | 1       | 1       | 1      |
+    | provider    | empty           | 1        | 0       | 1       | 1      |
+    | provider    | failed          | 2        | 0       | 0       | 0      |
+    | provider    | malformed       | 1        | 0       | 0       | 1      |
+    | provider    | no_choices      | 1        | 0       | 0       | 1      |
+    | provider    | stalled         | 2        | 1       | 0       | 2      |
+    | provider    | stream_cut      | 1        | 1       | 0       | 1      |
+    | rate_limit  | rate_limited    | 1        | 0       | 0       | 0      |
+    +-------------+-----------------+----------+---------+---------+--------+
     ");
     let nodes = "SELECT error_class, error_signature, count(*) AS nodes FROM evo.nodes WHERE status = 'code_missing'
                  GROUP BY 1, 2 ORDER BY 2";
@@ -104,6 +119,8 @@ async fn a_search_on_a_bad_service_ends_with_the_right_rows_and_the_right_spend(
     +-------------+-----------------+-------+
     | candidate   | empty_length    | 1     |
     | candidate   | prompt_too_long | 1     |
+    | candidate   | reasoning_only  | 1     |
+    | candidate   | refused         | 1     |
     | candidate   | tool_calls      | 1     |
     +-------------+-----------------+-------+
     ");
@@ -124,6 +141,16 @@ async fn a_search_on_a_bad_service_ends_with_the_right_rows_and_the_right_spend(
     assert_eq!(count(flagged).await, 1);
     let unknown = "SELECT count(*) FROM evo.nodes WHERE tokens_prompt IS NULL AND cost_usd IS NULL";
     assert_eq!(count(unknown).await, 1);
+
+    // What may have cost something and was not counted is booked at the worst case: the prompt's bytes and the token limit.
+    let worst = "SELECT count(*) FROM evo.generations
+                 WHERE (fault IN ('stream_cut', 'no_choices', 'malformed', 'stalled') OR usage_problem IS NOT NULL
+                        OR (error_class IS NULL AND tokens_prompt IS NULL))
+                   AND booked_tokens = prompt_bytes + 1000 + 1024 + 2 * 64 - octet_length('<system>\n\n<user>\n')
+                   AND estimated_tokens_prompt > 0";
+    let booked =
+        "SELECT fault, usage_problem, booked_tokens, prompt_bytes, estimated_tokens_prompt FROM evo.generations";
+    assert_eq!(count(worst).await, 7, "{}", text(&session, booked).await);
 
     // Every right answer is booked as it was reported, to the token and to the millionth of a dollar.
     let right = count("SELECT count(*) FROM evo.generations WHERE error_class IS NULL AND usage_problem IS NULL AND tokens_prompt IS NOT NULL").await;
@@ -193,6 +220,59 @@ async fn a_service_without_token_counts_is_limited_all_the_same() {
         .await,
         0
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_hangs_cannot_spend_more_than_the_budget() {
+    let server = Server::start(|_, _| Act::Hang).await;
+    let more = ", first_byte_timeout_seconds 0.1, breaker_failures 1000";
+    let (_fixture, engine, session) = with_model(&server, more).await;
+    let sql = "EVOLVE TASK 'toy' USING MODEL remote WITH (steps => 100, workers => 2, seed => 3, max_tokens => 20000)";
+    rows(&session, sql).await.unwrap();
+    invariants::at_rest(&engine).await;
+    let stopped = "SELECT count(*) FROM evo.runs WHERE status = 'finished' AND stop_reason = 'tokens'";
+    let run = "SELECT status, stop_reason, error FROM evo.runs";
+    assert_eq!(number(&session, stopped).await, 1, "{}", text(&session, run).await);
+    let spent = "SELECT CAST(spent AS BIGINT) FROM system.budgets WHERE resource = 'tokens'";
+    let spent = number(&session, spent).await;
+    assert!((1..=20_000).contains(&spent), "{spent}");
+    let requests = number(
+        &session,
+        "SELECT count(*) FROM evo.generations WHERE fault = 'stalled' AND tokens_prompt IS NULL AND cost_usd IS NULL",
+    );
+    assert_eq!(requests.await, i64::try_from(server.count()).unwrap());
+    assert_eq!(number(&session, "SELECT count(*) FROM evo.nodes").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_the_service_will_never_take_ends_the_run_and_costs_nothing() {
+    for (status, said) in [(400, "check extra_body"), (401, "wants a key"), (404, "does not know")] {
+        let server = Server::start(move |number, request| match number {
+            2 => error(status, "no such thing: frobnicate"),
+            _ => good(request),
+        })
+        .await;
+        let (_fixture, engine, session) = with_model(&server, "").await;
+        let sql =
+            "EVOLVE TASK 'toy' USING MODEL remote WITH (steps => 9, workers => 1, seed => 3, max_tokens => 1000000)";
+        rows(&session, sql).await.unwrap();
+        invariants::at_rest(&engine).await;
+        let run = text(&session, "SELECT status, stop_reason, error FROM evo.runs").await;
+        assert!(
+            run.contains("failed") && run.contains("frobnicate") && run.contains(said),
+            "{run}"
+        );
+        assert_eq!(server.count(), 3, "it is not asked again");
+        assert_eq!(number(&session, "SELECT count(*) FROM evo.nodes").await, 2);
+        let attempts = "SELECT count(*) FROM evo.attempts WHERE status = 'failed' AND error_class = 'config'";
+        assert_eq!(number(&session, attempts).await, 1);
+        let rejected =
+            "SELECT count(*) FROM evo.generations WHERE fault = 'rejected' AND booked_tokens = 0 AND response IS NULL";
+        assert_eq!(number(&session, rejected).await, 1);
+        let spent = "SELECT CAST(spent AS BIGINT) FROM system.budgets WHERE resource = ";
+        assert_eq!(number(&session, &format!("{spent}'tokens'")).await, 2 * TOKENS);
+        assert_eq!(number(&session, &format!("{spent}'steps'")).await, 2);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -267,6 +347,8 @@ async fn a_search_that_waits_for_a_rate_limit_says_until_when_and_ends_at_once_w
     engine.scheduler().drain();
     search.await.unwrap();
     assert_eq!(server.count(), 1, "nothing is sent to a service that asked to wait");
+    let noted = "SELECT count(*) FROM evo.generations WHERE fault = 'rate_limited' AND error LIKE '%HTTP 429%'";
+    assert_eq!(number(&client, noted).await, 1);
     assert_eq!(
         number(&client, "SELECT count(*) FROM evo.runs WHERE status = 'interrupted'").await,
         1
@@ -358,6 +440,12 @@ async fn a_repeated_statement_is_answered_from_the_cache_and_spends_nothing() {
     rows(&session, sql).await.unwrap();
     rows(&session, sql).await.unwrap();
     assert_eq!(server.count(), 3);
+    let seeds: BTreeSet<u64> = server
+        .received()
+        .iter()
+        .map(|request| request.body["seed"].as_u64().unwrap())
+        .collect();
+    assert_eq!(seeds.len(), 3, "each sample has a seed of its own");
     let spends =
         "SELECT cached, sum(tokens_prompt) AS virtual_prompt, sum(booked_tokens) AS physical, count(*) AS replies
                   FROM evo.generations GROUP BY cached ORDER BY cached";
@@ -369,4 +457,12 @@ async fn a_repeated_statement_is_answered_from_the_cache_and_spends_nothing() {
     | true   | 2100           | 0        | 3       |
     +--------+----------------+----------+---------+
     ");
+    // Another model under the same name may answer otherwise; another time limit may not.
+    let other = create_model(&server.endpoint, ", timeout_seconds 77").replace("CREATE", "CREATE OR REPLACE");
+    rows(&session, &other).await.unwrap();
+    rows(&session, sql).await.unwrap();
+    assert_eq!(server.count(), 3);
+    rows(&session, &other.replace("model 'm'", "model 'n'")).await.unwrap();
+    rows(&session, sql).await.unwrap();
+    assert_eq!(server.count(), 6);
 }

