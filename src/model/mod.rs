@@ -14,6 +14,7 @@ mod options;
 mod registry;
 mod replay;
 mod request;
+mod tokenizer;
 
 pub use access::ModelAccess;
 pub use error::ModelError;
@@ -26,6 +27,7 @@ pub use options::{ModelOptions, OptionsError, Provider, WrongOption};
 pub use registry::{ModelEntry, ModelRegistry, Origin, StoredModel, StoredModels};
 pub use replay::{RecordedGenerations, Replay};
 pub use request::{GenerateRequest, Message, NodeContext, Role, Sample, SamplingParams, TaskContext, UsageDetails};
+pub use tokenizer::{Tokenizer, TokenizerError};
 
 #[cfg(test)]
 mod tests;

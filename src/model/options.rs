@@ -74,6 +74,8 @@ pub struct ModelOptions {
     pub usd_per_million_completion_tokens: Option<f64>,
     /// Price of a million reasoning tokens; as the other completion tokens when left out.
     pub usd_per_million_reasoning_tokens: Option<f64>,
+    /// File with the model's tokenizer (`tokenizer.json`), which estimates token counts; a token every 4 bytes without one.
+    pub tokenizer: Option<PathBuf>,
     /// Requests that one process sends at once. Default 16.
     pub concurrency: Option<u32>,
     /// Seconds until a connection stands. Default 10.
@@ -123,7 +125,7 @@ pub enum OptionsError {
 
 impl ModelOptions {
     /// All options.
-    pub const KEYS: [&str; 26] = [
+    pub const KEYS: [&str; 27] = [
         "provider",
         "profile",
         "endpoint",
@@ -141,6 +143,7 @@ impl ModelOptions {
         "usd_per_million_cached_prompt_tokens",
         "usd_per_million_completion_tokens",
         "usd_per_million_reasoning_tokens",
+        "tokenizer",
         "concurrency",
         "connect_timeout_seconds",
         "first_byte_timeout_seconds",

@@ -14,6 +14,7 @@ use clade::operators::Operator;
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 
+use super::counts;
 use super::server::{self, Act, Server, answer, error, good, message, pieces};
 
 fn model(endpoint: &str, more: Json) -> OpenAi {
@@ -422,6 +423,38 @@ async fn wrong_token_counts_are_kept_and_flagged_and_missing_ones_are_unknown() 
     let sample = outcome(answer(&wrong), price).await.unwrap();
     assert_eq!((sample.tokens_prompt, sample.cost_usd), (None, None));
     assert_eq!(sample.usage.estimated_completion, Some(1));
+}
+
+#[tokio::test]
+async fn a_model_with_a_tokenizer_estimates_by_it() {
+    let mut unknown = message(
+        &json!({"content": "import pandas as pd", "reasoning": "1234567"}),
+        "stop",
+    );
+    unknown["usage"] = Json::Null;
+    let tokenizer = clade::model::Tokenizer::read(&counts::file("llama.json")).unwrap();
+    let path = counts::file("llama.json").display().to_string();
+    let sample = outcome(answer(&unknown), json!({"tokenizer": path})).await.unwrap();
+    assert_eq!((sample.tokens_prompt, sample.tokens_completion), (None, None));
+    let prompt: u64 = request()
+        .messages
+        .iter()
+        .map(|message| tokenizer.count(&message.content))
+        .sum();
+    assert_eq!(sample.usage.estimated_prompt, Some(prompt));
+    let answer = tokenizer.count("import pandas as pd") + tokenizer.count("1234567");
+    assert_eq!(sample.usage.estimated_completion, Some(answer));
+
+    let server = Server::start(|_, request| good(request)).await;
+    let error = ask(&model(
+        &server.endpoint,
+        json!({"tokenizer": "/nowhere/tokenizer.json"}),
+    ))
+    .await
+    .unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Config);
+    assert!(error.to_string().contains("/nowhere/tokenizer.json"), "{error}");
+    assert_eq!(server.count(), 0);
 }
 
 /// A service with TLS whose certificate a private authority has signed.

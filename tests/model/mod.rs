@@ -2,6 +2,7 @@
 //! client of language-model services against one that misbehaves.
 
 mod client;
+mod counts;
 mod search;
 pub mod server;
 mod statements;

@@ -1,32 +1,28 @@
-//! One model of one service: sends a request when the gate lets it, and judges what comes back.
+//! One model of one service: sends a request when the gate lets it, and tells the gate what came of it.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use chrono::Utc;
 use serde_json::{Map, Value as Json, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::body::{Question, body};
-use super::events::Events;
-use super::failure::{Reported, Speaker, Trouble, no_sample};
+use super::failure::{Speaker, Trouble, no_sample};
 use super::profile::Profile;
-use super::reply::Reply;
-use super::retry_after;
+use super::reading::Reading;
 use super::secret::{ApiKey, redact};
-use super::transport::{Answer, Timeouts, Transport, TransportError};
-use super::usage::Asked;
+use super::transport::{Timeouts, Transport};
+use super::usage::{Asked, Counter};
 use crate::error::ErrorClass;
 use crate::model::gate::{Gate, GateLimits, Pause};
 use crate::model::generator::{Generator, ModelInfo, SamplingDefaults, TokenPrice};
+use crate::model::tokenizer::Tokenizer;
 use crate::model::{GenerateRequest, Message, ModelError, ModelOptions, ReplyFault, Role, Sample, SamplingParams};
 
-/// Longest answer that is read.
-const LONGEST_ANSWER: usize = 64 << 20;
-/// Longest body of an error that is read.
-const LONGEST_ERROR: usize = 64 << 10;
 /// Token limit of a probe: enough for a model that reasons a little before it answers.
 const PROBE_TOKENS: u32 = 1024;
 
@@ -41,6 +37,8 @@ pub struct OpenAi {
     stream: bool,
     sampling: SamplingDefaults,
     price: Option<TokenPrice>,
+    tokenizer: Option<PathBuf>,
+    counter: OnceCell<Counter>,
     endpoint: String,
     /// What answers depend on beside the request, as JSON.
     definition: String,
@@ -89,6 +87,8 @@ impl OpenAi {
                 max_output_tokens: options.max_output_tokens,
             },
             price,
+            tokenizer: options.tokenizer.clone(),
+            counter: OnceCell::new(),
             endpoint: endpoint.to_string(),
             definition: json!([
                 endpoint.to_string(),
@@ -116,21 +116,13 @@ impl OpenAi {
         })
     }
 
-    fn speaker(&self) -> Speaker<'_> {
-        Speaker {
-            model: &self.name,
-            endpoint: &self.endpoint,
-            api_key_env: self.api_key_env.as_deref(),
-            profile: self.profile,
-        }
-    }
-
     /// Sends one question as soon as there is a free slot and the gate is open.
     async fn ask(&self, question: &Question<'_>, cancel: &CancellationToken) -> Result<Sample, ModelError> {
         let key = match &self.api_key_env {
             Some(variable) => Some(ApiKey::read(&self.name, variable)?),
             None => None,
         };
+        let counter = self.counter().await?;
         let _slot = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(ModelError::Cancelled),
@@ -140,7 +132,7 @@ impl OpenAi {
         let outcome = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(ModelError::Cancelled),
-            outcome = self.exchange(question, key.as_ref()) => outcome,
+            outcome = self.exchange(question, key.as_ref(), counter) => outcome,
         };
         match outcome.map_err(|trouble| redacted(key.as_ref(), trouble)) {
             Ok(sample) => {
@@ -184,156 +176,47 @@ impl OpenAi {
         }
     }
 
-    async fn exchange(&self, question: &Question<'_>, key: Option<&ApiKey>) -> Result<Sample, Trouble> {
-        let started = Instant::now();
-        let speaker = self.speaker();
-        let asked = Asked {
-            prompt_bytes: question.messages.iter().map(|message| message.content.len()).sum(),
-            messages: question.messages.len(),
-            max_tokens: question.params.max_tokens,
+    async fn exchange(
+        &self,
+        question: &Question<'_>,
+        key: Option<&ApiKey>,
+        counter: &Counter,
+    ) -> Result<Sample, Trouble> {
+        let reading = Reading {
+            speaker: Speaker {
+                model: &self.name,
+                endpoint: &self.endpoint,
+                api_key_env: self.api_key_env.as_deref(),
+                profile: self.profile,
+            },
+            key,
+            asked: Asked::new(question.messages, question.params.max_tokens, counter, self.price),
+            started: Instant::now(),
         };
         let body = body(question, self.profile, self.extra_body.as_ref()).to_string();
         let sent = self.transport.post(key, body).await;
-        let mut answer = sent.map_err(|error| {
-            let nothing = Reply::default().partial(asked, self.price, started.elapsed());
-            speaker.transport(error, nothing)
-        })?;
-        let status = answer.status();
-        if !(200..300).contains(&status) {
-            let asked = answer
-                .header("retry-after")
-                .and_then(|value| retry_after::parse(value, Utc::now()));
-            let (body, _) = answer.body(LONGEST_ERROR).await;
-            let body = redact(key, String::from_utf8_lossy(&body).into_owned());
-            return Err(speaker.http_error(status, asked, &body));
-        }
-        let is_stream = answer
-            .header("content-type")
-            .is_some_and(|kind| kind.starts_with("text/event-stream"));
-        let (sample, fault) = if is_stream {
-            self.read_stream(&mut answer, asked, key, started).await?
-        } else {
-            self.read_whole(&mut answer, asked, key, started).await?
+        reading.answer(sent).await
+    }
+
+    /// What counts tokens; a tokenizer is read for the first request.
+    async fn counter(&self) -> Result<&Counter, ModelError> {
+        let Some(path) = &self.tokenizer else {
+            return Ok(&Counter::Bytes);
         };
-        match fault {
-            None => Ok(sample),
-            Some(fault) => Err(speaker.fault(fault, sample)),
-        }
-    }
-
-    async fn read_whole(
-        &self,
-        answer: &mut Answer,
-        asked: Asked,
-        key: Option<&ApiKey>,
-        started: Instant,
-    ) -> Result<(Sample, Option<ReplyFault>), Trouble> {
-        let speaker = self.speaker();
-        let (bytes, broken) = answer.body(LONGEST_ANSWER).await;
-        let text = redact(key, String::from_utf8_lossy(&bytes).into_owned());
-        let nothing = || Reply::default().partial(asked, self.price, started.elapsed());
-        if let Some(error) = broken {
-            // What had come is no JSON, so it is kept as it is.
-            let partial = Sample { text, ..nothing() };
-            return Err(speaker.broken_off(error, partial));
-        }
-        // Some services name no type for their streams.
-        if text.trim_start().starts_with("data:") {
-            let mut events = Events::default();
-            let mut pieces = events.push(text.as_bytes());
-            pieces.extend(events.finish());
-            let mut reply = Reply::default();
-            let is_done = self.take_pieces(&mut reply, pieces, asked, key, started)?;
-            return self.end_of_stream(reply, is_done, None, asked, started);
-        }
-        let json: Json = serde_json::from_str(&text)
-            .map_err(|error| speaker.malformed(format!("it is no JSON: {error}"), &text, nothing()))?;
-        if let Some(reported) = Reported::of_json(&json) {
-            return Err(speaker.reported(reported, nothing()));
-        }
-        Ok(Reply::of_completion(&json, self.profile).judge(asked, self.price, started.elapsed()))
-    }
-
-    async fn read_stream(
-        &self,
-        answer: &mut Answer,
-        asked: Asked,
-        key: Option<&ApiKey>,
-        started: Instant,
-    ) -> Result<(Sample, Option<ReplyFault>), Trouble> {
-        let mut reply = Reply::default();
-        let mut events = Events::default();
-        let mut bytes_read = 0;
-        loop {
-            let (pieces, end) = match answer.piece().await {
-                Ok(Some(bytes)) => {
-                    bytes_read += bytes.len();
-                    (events.push(&bytes), None)
-                }
-                Ok(None) => (events.finish().into_iter().collect(), Some(None)),
-                Err(error) => (Vec::new(), Some(Some(error))),
+        let read = async {
+            let path = path.clone();
+            let read = tokio::task::spawn_blocking(move || Tokenizer::read(&path)).await;
+            let reason = match read {
+                Ok(Ok(tokenizer)) => return Ok(Counter::Tokenizer(tokenizer)),
+                Ok(Err(error)) => error.to_string(),
+                Err(error) => error.to_string(),
             };
-            let is_done = self.take_pieces(&mut reply, pieces, asked, key, started)?;
-            if is_done {
-                return self.end_of_stream(reply, is_done, None, asked, started);
-            }
-            if let Some(error) = end {
-                return self.end_of_stream(reply, is_done, error, asked, started);
-            }
-            if bytes_read > LONGEST_ANSWER {
-                let error = TransportError::Broken(format!("it is longer than {LONGEST_ANSWER} bytes"));
-                return self.end_of_stream(reply, is_done, Some(error), asked, started);
-            }
-        }
-    }
-
-    /// Takes pieces of a stream; says whether its end mark was among them.
-    fn take_pieces(
-        &self,
-        reply: &mut Reply,
-        pieces: Vec<String>,
-        asked: Asked,
-        key: Option<&ApiKey>,
-        started: Instant,
-    ) -> Result<bool, Trouble> {
-        let speaker = self.speaker();
-        let partial = |reply: &mut Reply| std::mem::take(reply).partial(asked, self.price, started.elapsed());
-        for data in pieces {
-            if data.trim() == "[DONE]" {
-                return Ok(true);
-            }
-            let data = redact(key, data);
-            let piece: Json = match serde_json::from_str(&data) {
-                Ok(piece) => piece,
-                Err(error) => {
-                    let problem = format!("a piece of the stream is no JSON: {error}");
-                    return Err(speaker.malformed(problem, &data, partial(reply)));
-                }
-            };
-            if let Some(reported) = Reported::of_json(&piece) {
-                return Err(speaker.reported(reported, partial(reply)));
-            }
-            reply.add_piece(&piece, self.profile);
-        }
-        Ok(false)
-    }
-
-    /// Judges what a stream has brought when it ends, by itself or with an error.
-    fn end_of_stream(
-        &self,
-        reply: Reply,
-        is_done: bool,
-        error: Option<TransportError>,
-        asked: Asked,
-        started: Instant,
-    ) -> Result<(Sample, Option<ReplyFault>), Trouble> {
-        // With a finish reason all of the answer has come; only its tail, the token counts, may be missing.
-        if is_done || reply.is_complete() {
-            return Ok(reply.judge(asked, self.price, started.elapsed()));
-        }
-        let error = error.unwrap_or_else(|| TransportError::Broken("it ended without a finish reason".to_owned()));
-        let partial = reply.partial(asked, self.price, started.elapsed());
-        Err(self.speaker().broken_off(error, partial))
+            Err(ModelError::Configuration {
+                model: self.name.clone(),
+                reason,
+            })
+        };
+        self.counter.get_or_try_init(|| read).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! The `openai` generator: chat completions of any OpenAI-compatible service.
 //!
-//! `client` sends one request and judges what comes back; the parts know one thing each: the body of a request, the pieces of
-//! an answer, what HTTP errors mean, tokens and their plausibility, the API key. What is peculiar to a service is data
+//! `client` sends one request and `reading` reads what comes back; the parts know one thing each: the body of a request, the
+//! pieces of an answer, what HTTP errors mean, tokens and their plausibility, the API key. What is peculiar to a service is data
 //! (`profile`).
 
 mod body;
@@ -10,6 +10,7 @@ mod endpoint;
 mod events;
 mod failure;
 mod profile;
+mod reading;
 mod reply;
 mod retry_after;
 mod secret;

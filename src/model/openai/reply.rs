@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::profile::Profile;
 use super::usage::{self, Asked};
-use crate::model::{ReplyFault, Sample, TokenPrice};
+use crate::model::{ReplyFault, Sample};
 
 /// What has come of an answer so far.
 #[derive(Debug, Default)]
@@ -91,21 +91,16 @@ impl Reply {
     }
 
     /// The answer as a sample, and what is wrong with it if anything is.
-    pub(super) fn judge(
-        mut self,
-        asked: Asked,
-        price: Option<TokenPrice>,
-        latency: Duration,
-    ) -> (Sample, Option<ReplyFault>) {
+    pub(super) fn judge(mut self, asked: &Asked<'_>, latency: Duration) -> (Sample, Option<ReplyFault>) {
         self.split_off_thinking();
         let fault = self.fault(asked);
-        (self.sample(asked, price, latency), fault)
+        (self.sample(asked, latency), fault)
     }
 
     /// What came before an answer broke off.
-    pub(super) fn partial(mut self, asked: Asked, price: Option<TokenPrice>, latency: Duration) -> Sample {
+    pub(super) fn partial(mut self, asked: &Asked<'_>, latency: Duration) -> Sample {
         self.split_off_thinking();
-        self.sample(asked, price, latency)
+        self.sample(asked, latency)
     }
 
     /// Moves `<think>` blocks out of the text. One that is still open when the tokens ran out is all there is.
@@ -130,7 +125,7 @@ impl Reply {
         }
     }
 
-    fn fault(&self, asked: Asked) -> Option<ReplyFault> {
+    fn fault(&self, asked: &Asked<'_>) -> Option<ReplyFault> {
         let finish = self.finish_reason.as_deref().unwrap_or_default();
         if !self.has_choice {
             return Some(ReplyFault::NoChoices);
@@ -169,9 +164,9 @@ impl Reply {
         })
     }
 
-    fn sample(self, asked: Asked, price: Option<TokenPrice>, latency: Duration) -> Sample {
-        let usage = usage::read(self.usage.as_ref(), asked, self.text.len() + self.reasoning.len());
-        let cost_usd = match (price, usage.prompt, usage.completion) {
+    fn sample(self, asked: &Asked<'_>, latency: Duration) -> Sample {
+        let usage = usage::read(self.usage.as_ref(), asked, &self.text, &self.reasoning);
+        let cost_usd = match (asked.price, usage.prompt, usage.completion) {
             (Some(price), Some(prompt), Some(completion)) => Some(price.cost(prompt, completion, &usage.details)),
             _ => None,
         };
@@ -209,19 +204,24 @@ mod tests {
 
     use serde_json::json;
 
+    use super::super::usage::Counter;
     use super::*;
     use crate::error::ErrorClass;
+    use crate::model::TokenPrice;
 
-    const ASKED: Asked = Asked {
+    const ASKED: Asked<'static> = Asked {
         prompt_bytes: 400,
         messages: 1,
         max_tokens: 64,
+        estimated_prompt: 100,
+        counter: &Counter::Bytes,
+        price: None,
     };
 
     fn judged(message: Json, finish: &str) -> (Sample, Option<ReplyFault>) {
         let answer = json!({"choices": [{"message": message, "finish_reason": finish}]});
         let profile = Profile::named(Profile::DEFAULT).unwrap();
-        Reply::of_completion(&answer, profile).judge(ASKED, None, Duration::ZERO)
+        Reply::of_completion(&answer, profile).judge(&ASKED, Duration::ZERO)
     }
 
     fn texts(message: Json) -> (String, Option<String>) {
@@ -301,7 +301,7 @@ mod tests {
             assert_eq!((fault.name(), fault.class()), (name, class), "{message}");
         }
         let profile = Profile::named(Profile::DEFAULT).unwrap();
-        let (_, fault) = Reply::of_completion(&json!({"choices": []}), profile).judge(ASKED, None, Duration::ZERO);
+        let (_, fault) = Reply::of_completion(&json!({"choices": []}), profile).judge(&ASKED, Duration::ZERO);
         assert_eq!(fault, Some(ReplyFault::NoChoices));
     }
 
@@ -319,8 +319,11 @@ mod tests {
             assert!(!reply.is_complete() || piece["choices"] == json!([]));
             reply.add_piece(&piece, profile);
         }
-        let price = TokenPrice::flat(1.0, 2.0);
-        let (sample, fault) = reply.judge(ASKED, Some(price), Duration::ZERO);
+        let asked = Asked {
+            price: Some(TokenPrice::flat(1.0, 2.0)),
+            ..ASKED
+        };
+        let (sample, fault) = reply.judge(&asked, Duration::ZERO);
         assert_eq!(
             (fault, sample.text.as_str(), sample.reasoning.as_deref()),
             (None, "ab", Some("r"))

@@ -2,20 +2,59 @@
 
 use serde_json::Value as Json;
 
-use crate::model::UsageDetails;
+use crate::model::tokenizer::Tokenizer;
+use crate::model::{Message, TokenPrice, UsageDetails};
 
-/// Bytes of a token, for the estimate.
+/// Bytes of a token, for the rough estimate.
 const BYTES_PER_TOKEN: u64 = 4;
 
+/// Counts tokens for our own estimate.
+#[derive(Debug)]
+pub(super) enum Counter {
+    /// Roughly, by bytes.
+    Bytes,
+    /// As the model does.
+    Tokenizer(Tokenizer),
+}
+
+impl Counter {
+    fn count(&self, text: &str) -> u64 {
+        match self {
+            Self::Bytes => (text.len() as u64).div_ceil(BYTES_PER_TOKEN),
+            Self::Tokenizer(tokenizer) => tokenizer.count(text),
+        }
+    }
+}
+
 /// What a request asked for, as far as tokens go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Asked {
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
     /// Bytes of all messages.
     pub prompt_bytes: usize,
     /// Number of messages.
     pub messages: usize,
     /// Token limit of the answer.
     pub max_tokens: u32,
+    /// Our own estimate of the prompt's tokens.
+    pub estimated_prompt: u64,
+    /// What counts the answer's.
+    pub counter: &'a Counter,
+    /// What tokens cost.
+    pub price: Option<TokenPrice>,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn new(messages: &[Message], max_tokens: u32, counter: &'a Counter, price: Option<TokenPrice>) -> Self {
+        let texts = || messages.iter().map(|message| message.content.as_str());
+        Self {
+            prompt_bytes: texts().map(str::len).sum(),
+            messages: messages.len(),
+            max_tokens,
+            estimated_prompt: texts().map(|text| counter.count(text)).sum(),
+            counter,
+            price,
+        }
+    }
 }
 
 /// Token counts of an answer.
@@ -34,8 +73,9 @@ pub fn prompt_token_bound(bytes: usize, messages: usize) -> u64 {
     (bytes + 64 * messages + 1024) as u64
 }
 
-/// Reads the usage object of an answer of `text_bytes` bytes, reasoning included.
-pub(super) fn read(usage: Option<&Json>, asked: Asked, text_bytes: usize) -> Usage {
+/// Reads the usage object of an answer.
+pub(super) fn read(usage: Option<&Json>, asked: &Asked<'_>, text: &str, reasoning_text: &str) -> Usage {
+    let text_bytes = text.len() + reasoning_text.len();
     let mut problems = Vec::new();
     let mut count = |names: &[&str]| count(usage?, names, &mut problems);
     let prompt = count(&["/prompt_tokens", "/input_tokens"]);
@@ -90,15 +130,11 @@ pub(super) fn read(usage: Option<&Json>, asked: Asked, text_bytes: usize) -> Usa
         details: UsageDetails {
             cached_prompt,
             reasoning,
-            estimated_prompt: Some(estimate(asked.prompt_bytes)),
-            estimated_completion: Some(estimate(text_bytes)),
+            estimated_prompt: Some(asked.estimated_prompt),
+            estimated_completion: Some(asked.counter.count(text) + asked.counter.count(reasoning_text)),
             problem: (!problems.is_empty()).then(|| problems.join("; ")),
         },
     }
-}
-
-fn estimate(bytes: usize) -> u64 {
-    (bytes as u64).div_ceil(BYTES_PER_TOKEN)
 }
 
 /// The first of the fields that is there. What is no count of tokens is a problem and no count.
@@ -129,19 +165,23 @@ mod tests {
 
     use super::*;
 
-    const ASKED: Asked = Asked {
+    const TEXT: &str = "forty-one bytes of a text of the service.";
+    const ASKED: Asked<'static> = Asked {
         prompt_bytes: 4000,
         messages: 2,
         max_tokens: 100,
+        estimated_prompt: 1000,
+        counter: &Counter::Bytes,
+        price: None,
     };
 
     fn problem(usage: Json) -> Option<String> {
-        read(Some(&usage), ASKED, 40).details.problem
+        read(Some(&usage), &ASKED, TEXT, "").details.problem
     }
 
     #[test]
     fn missing_usage_is_unknown_and_only_estimated() {
-        let usage = read(None, ASKED, 41);
+        let usage = read(None, &ASKED, TEXT, "");
         assert_eq!((usage.prompt, usage.completion), (None, None));
         assert_eq!(usage.details.estimated_prompt, Some(1000));
         assert_eq!(usage.details.estimated_completion, Some(11));
@@ -154,13 +194,13 @@ mod tests {
             "prompt_tokens": 900, "completion_tokens": 50, "total_tokens": 950,
             "prompt_tokens_details": {"cached_tokens": 800}, "completion_tokens_details": {"reasoning_tokens": 30},
         });
-        let read_usage = read(Some(&usage), ASKED, 40);
+        let read_usage = read(Some(&usage), &ASKED, TEXT, "");
         assert_eq!(
             (read_usage.details.cached_prompt, read_usage.details.reasoning),
             (Some(800), Some(30))
         );
         let usage = json!({"prompt_tokens": 900.0, "completion_tokens": 50, "prompt_cache_hit_tokens": 7});
-        let read_usage = read(Some(&usage), ASKED, 40);
+        let read_usage = read(Some(&usage), &ASKED, TEXT, "");
         assert_eq!(
             (read_usage.prompt, read_usage.details.cached_prompt),
             (Some(900), Some(7))
@@ -171,7 +211,7 @@ mod tests {
     #[test]
     fn counts_that_cannot_be_right_are_kept_and_flagged() {
         let wrong = json!({"prompt_tokens": 1_000_000_000_u64, "completion_tokens": 50});
-        assert_eq!(read(Some(&wrong), ASKED, 40).prompt, Some(1_000_000_000));
+        assert_eq!(read(Some(&wrong), &ASKED, TEXT, "").prompt, Some(1_000_000_000));
         assert_eq!(problem(wrong).unwrap(), "more prompt tokens than 4000 bytes can have");
         for (usage, said) in [
             (json!({"prompt_tokens": 0, "completion_tokens": 5}), "no prompt tokens"),
