@@ -178,6 +178,9 @@ pub async fn generate(
         ),
         request_hash: request_hash.clone(),
     };
+    if !info.free {
+        claimed.reserved.check(&request.messages, attempt)?;
+    }
     let started_at = services.now();
     let cached = if attempt.settings.cache && !info.free {
         reply::cached(services, &request_hash).await?

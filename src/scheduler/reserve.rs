@@ -2,15 +2,16 @@
 //! so that no budget is ever overspent.
 
 use rusqlite::Transaction;
+use tracing::debug;
 
 use super::attempt::Attempt;
 use super::budget::{self, BudgetError, Resource};
-use super::error::Result;
+use super::error::{Result, SchedulerError};
 use super::estimate;
 use super::lease;
 use super::queue;
 use super::services::Services;
-use crate::model::{ModelInfo, prompt_token_bound};
+use crate::model::{Message, ModelInfo, prompt_token_bound};
 
 /// Shortest run worth dispatching.
 const LEAST_SECONDS: f64 = 1.0;
@@ -131,7 +132,7 @@ pub async fn claim(services: &Services, attempt: &Attempt) -> Result<Claimed> {
     let prompt_tokens = if model.free {
         0
     } else {
-        prompt_tokens(services, attempt).await?
+        prompt_tokens(services, attempt).await
     };
     let evaluation_seconds = services.evaluation_limits.wall.as_secs_f64();
     let worst = WorstCase::of(attempt, &model, prompt_tokens, evaluation_seconds);
@@ -151,11 +152,43 @@ pub async fn claim(services: &Services, attempt: &Attempt) -> Result<Claimed> {
         .await?)
 }
 
-/// The most tokens that the attempt's prompt can have: it is rendered as it will be sent.
-async fn prompt_tokens(services: &Services, attempt: &Attempt) -> Result<u64> {
-    let messages = estimate::prompt(services, attempt, attempt.operator()?).await?;
+/// The most tokens that the attempt's prompt can have: it is rendered as it will be sent. One that does not render fails again when
+/// it is to be sent, and then it is the attempt that fails and nothing else.
+async fn prompt_tokens(services: &Services, attempt: &Attempt) -> u64 {
+    let rendered = match attempt.operator() {
+        Ok(operator) => estimate::prompt(services, attempt, operator).await,
+        Err(error) => Err(error.into()),
+    };
+    match rendered {
+        Ok(messages) => most_prompt_tokens(&messages),
+        Err(error) => {
+            debug!(attempt = %attempt.attempt_id, %error, "the prompt does not render");
+            0
+        }
+    }
+}
+
+/// The most tokens that a prompt can have.
+fn most_prompt_tokens(messages: &[Message]) -> u64 {
     let bytes = messages.iter().map(|message| message.content.len()).sum();
-    Ok(prompt_token_bound(bytes, messages.len()))
+    prompt_token_bound(bytes, messages.len())
+}
+
+impl Reserved {
+    /// Checks that a prompt is within what was reserved for it: it may have changed since, with the task it is about.
+    ///
+    /// # Errors
+    /// `PromptGrew` when it is not.
+    pub fn check(&self, messages: &[Message], attempt: &Attempt) -> Result<()> {
+        let needed = most_prompt_tokens(messages) + u64::from(attempt.settings.max_completion_tokens);
+        if needed as f64 > self.tokens {
+            return Err(SchedulerError::PromptGrew {
+                reserved: self.tokens as u64,
+                needed,
+            });
+        }
+        Ok(())
+    }
 }
 
 fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> clade_catalog::BoxError {
