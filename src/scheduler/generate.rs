@@ -179,7 +179,7 @@ pub async fn generate(
         request_hash: request_hash.clone(),
     };
     if !info.free {
-        claimed.reserved.check(&request.messages, attempt)?;
+        claimed.reserved.check(&request.messages, params.max_tokens)?;
     }
     let started_at = services.now();
     let cached = if attempt.settings.cache && !info.free {

@@ -179,8 +179,8 @@ impl Reserved {
     ///
     /// # Errors
     /// `PromptGrew` when it is not.
-    pub fn check(&self, messages: &[Message], attempt: &Attempt) -> Result<()> {
-        let needed = most_prompt_tokens(messages) + u64::from(attempt.settings.max_completion_tokens);
+    pub fn check(&self, messages: &[Message], max_completion_tokens: u32) -> Result<()> {
+        let needed = most_prompt_tokens(messages) + u64::from(max_completion_tokens);
         if needed as f64 > self.tokens {
             return Err(SchedulerError::PromptGrew {
                 reserved: self.tokens as u64,
@@ -193,4 +193,29 @@ impl Reserved {
 
 fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> clade_catalog::BoxError {
     Box::new(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Role;
+
+    #[test]
+    fn a_prompt_that_grew_beyond_its_reservation_is_not_sent() {
+        let messages = |letters: usize| {
+            [Message {
+                role: Role::User,
+                content: "x".repeat(letters),
+            }]
+        };
+        let reserved = Reserved {
+            candidate_seconds: 1.0,
+            evaluation_seconds: 1.0,
+            tokens: (prompt_token_bound(100, 1) + 50) as f64,
+            cost_usd: 0.0,
+        };
+        assert!(reserved.check(&messages(100), 50).is_ok());
+        let grew = reserved.check(&messages(101), 50);
+        assert!(grew.is_err_and(|error| error.class().is_retryable() && error.to_string().contains("1239 tokens")));
+    }
 }
