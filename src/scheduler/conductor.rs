@@ -209,6 +209,8 @@ impl Conductor {
             } else {
                 flights.len() < self.run.options.workers
             };
+            // Another attempt can start only when one in flight has ended.
+            let mut is_blocked = self.run.has_generations();
             if stop.is_none() && ready.is_empty() && wants_more {
                 let RunControl { drain, kill } = self.control.clone();
                 // A policy may take long, or never end.
@@ -219,11 +221,14 @@ impl Conductor {
                 };
                 match planned {
                     Ok(planned) if planned.is_empty() && flights.is_empty() => stop = Some(StopReason::PolicyEmpty),
-                    Ok(planned) => ready.extend(planned),
+                    Ok(planned) => {
+                        is_blocked |= planned.is_empty();
+                        ready.extend(planned);
+                    }
                     Err(SchedulerError::Budget(exhausted)) if flights.is_empty() => {
                         stop = Some(StopReason::Budget(exhausted.resource));
                     }
-                    Err(SchedulerError::Budget(_)) => {}
+                    Err(SchedulerError::Budget(_)) => is_blocked = true,
                     Err(SchedulerError::Cancelled) => continue,
                     Err(SchedulerError::RunLost(_)) => {
                         self.control.kill.cancel();
@@ -246,16 +251,21 @@ impl Conductor {
                     }
                     Err(SchedulerError::Budget(_)) => {
                         ready.push_front(attempt);
+                        is_blocked = true;
                         break;
                     }
                     Err(SchedulerError::LeaseLost(_)) => {
                         // A process on another machine held it and may be dead: its lease lapses in a while.
                         ready.push_back(attempt);
+                        is_blocked = true;
                         tokio::time::sleep(LEASE_PAUSE).await;
                         break;
                     }
                     Err(error) => return Err(error),
                 }
+            }
+            if stop.is_none() && !is_blocked && flights.len() < self.run.options.workers {
+                continue;
             }
             let idle = flights.is_empty();
             let ending = tokio::select! {

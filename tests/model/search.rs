@@ -392,6 +392,24 @@ async fn a_wall_budget_ends_what_waits_for_a_paused_model() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_ask_the_model_at_once() {
+    let server = Server::start(|_, request| match good(request) {
+        Act::Stream(pieces, _) => Act::Stream(pieces, Duration::from_millis(200)),
+        other => other,
+    })
+    .await;
+    let (_fixture, engine, session) = with_model(&server, "").await;
+    let sql = "EVOLVE TASK 'toy' USING MODEL remote WITH (steps => 9, workers => 3, seed => 3, max_tokens => 1000000)";
+    rows(&session, sql).await.unwrap();
+    invariants::at_rest(&engine).await;
+    let most = "SELECT max(n) FROM (
+                    SELECT count(*) AS n FROM evo.generations a
+                    JOIN evo.generations b ON b.started_at <= a.started_at AND b.finished_at > a.started_at
+                    GROUP BY a.generation_id)";
+    assert_eq!(number(&session, most).await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_search_does_not_pay_twice() {
     // The kill meets the search right after an answer.
     let answered = Arc::new(AtomicUsize::new(0));
