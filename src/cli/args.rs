@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 use super::commands::{
     config::ConfigArgs, diff::DiffArgs, doctor::DoctorArgs, evolve::EvolveArgs, exec::ExecArgs, export::ExportArgs,
-    grade::GradeArgs, init::InitArgs, plot::PlotArgs, policy::PolicyArgs, quickstart::QuickstartArgs, runs::RunsArgs,
-    show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
+    grade::GradeArgs, init::InitArgs, model::ModelArgs, plot::PlotArgs, policy::PolicyArgs, quickstart::QuickstartArgs,
+    runs::RunsArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
 };
 use super::printer::Format;
 use super::terminal::ColorChoice;
@@ -87,6 +87,8 @@ pub enum Command {
     Sql(SqlArgs),
     /// Import, list and show tasks.
     Task(TaskArgs),
+    /// List, show and test models; CREATE MODEL makes one.
+    Model(ModelArgs),
     /// List, show, make and try selection policies.
     Policy(PolicyArgs),
     /// Search for better programs on a task.

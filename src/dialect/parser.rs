@@ -6,7 +6,9 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::operators::Operator;
 
-use super::ast::{CreateModel, CreatePolicy, DropPolicy, Evolve, Expand, ExpandClause, ExplainExpand, Statement};
+use super::ast::{
+    CreateModel, CreatePolicy, DropModel, DropPolicy, Evolve, Expand, ExpandClause, ExplainExpand, Statement,
+};
 use super::cursor::Cursor;
 use super::error::Fault;
 use super::evolve_options::EvolveOptions;
@@ -32,6 +34,14 @@ pub(super) fn statement(tokens: &[TokenWithSpan], source: &Source<'_>) -> Result
         return create_policy(cursor, true, source);
     } else if cursor.take_words(&["drop", "policy"]) {
         drop_policy(cursor)?
+    } else if cursor.take_words(&["drop", "model"]) {
+        let if_exists = cursor.take_words(&["if", "exists"]);
+        Statement::DropModel(DropModel {
+            if_exists,
+            name: cursor.name("the model's name")?,
+        })
+    } else if cursor.take_words(&["show", "models"]) {
+        Statement::ShowModels
     } else if cursor.take_words(&["show", "policies"]) {
         Statement::ShowPolicies
     } else if cursor.take_words(&["show", "create", "policy"]) {
@@ -332,7 +342,7 @@ fn create_task(cursor: &mut Cursor<'_>) -> Result<Statement, Fault> {
 fn create_model(cursor: &mut Cursor<'_>, or_replace: bool) -> Result<Statement, Fault> {
     let name = cursor.name("the model's name")?;
     cursor.expect_word("OPTIONS")?;
-    let items = cursor.options()?;
+    let items = cursor.listed_options()?;
     refuse_duplicates(&items)?;
     let options = items.into_iter().map(|item| (item.name, item.value)).collect();
     Ok(Statement::CreateModel(CreateModel {

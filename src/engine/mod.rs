@@ -9,6 +9,7 @@ mod folder;
 mod functions_table;
 mod history;
 mod leases_table;
+mod models;
 mod models_table;
 mod names;
 mod notice;

@@ -153,7 +153,7 @@ impl Session {
             }
             "clade.policy" => Ok(engine.policy(&value).await?.name),
             "clade.model" => {
-                engine.scheduler().services().models.get(&value)?;
+                engine.scheduler().services().models.get(&value).await?;
                 Ok(value)
             }
             "clade.sandbox" => {

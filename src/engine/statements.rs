@@ -16,7 +16,7 @@ use super::notice::Notice;
 use super::output::QueryOutput;
 use super::session::Session;
 use super::settings::shown;
-use crate::dialect::{CreateModel, Evolve, Expand, ParsedStatement, Position, Statement};
+use crate::dialect::{Evolve, Expand, ParsedStatement, Position, Statement};
 use crate::gym::Progress as ImportProgress;
 use crate::plan::{Access, ExpandMode, PlanError, check_statement, plan_expand};
 use crate::scheduler::{Progress, Run, RunHandle, fresh_id};
@@ -56,6 +56,7 @@ impl Session {
             Statement::Expand(expand) => self.expand(*expand, ExpandMode::Run, snapshot, &sql).await,
             Statement::ExplainExpand(explain) => self.expand(explain.expand, ExpandMode::Explain, snapshot, &sql).await,
             Statement::ShowPolicies => self.select(snapshot, include_str!("../../sql/show/policies.sql")).await,
+            Statement::ShowModels => self.select(snapshot, include_str!("../../sql/show/models.sql")).await,
             Statement::ShowRuns => self.select(snapshot, include_str!("../../sql/show/runs.sql")).await,
             Statement::ShowCreatePolicy { name } => {
                 let policy = self.engine.policy(&name).await?;
@@ -116,20 +117,27 @@ impl Session {
                 self.create_task(Path::new(&path), false, ImportProgress::default())
                     .await
             }
-            Statement::CreateModel(CreateModel { name, .. }) => Err(EngineError::Request(format!(
-                "CREATE MODEL {name}: this version has no provider that takes options; the models are {}",
-                engine
-                    .scheduler()
-                    .services()
-                    .models
-                    .names()
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            ))),
+            Statement::CreateModel(create) => {
+                let name = create.name.clone();
+                let verb = engine.create_model(create).await?;
+                Ok(QueryOutput::done(format!(
+                    "model {name} is {verb}: clade model test {name} asks it for a few tokens"
+                )))
+            }
+            Statement::DropModel(drop) => {
+                let dropped = engine.drop_model(&drop).await?;
+                let name = &drop.name;
+                Ok(QueryOutput::done(if dropped {
+                    format!("model {name} is dropped; what it wrote stays")
+                } else {
+                    format!("there was no model {name} to drop")
+                }))
+            }
             Statement::DataFusion(_)
             | Statement::Expand(_)
             | Statement::ExplainExpand(_)
             | Statement::ShowPolicies
+            | Statement::ShowModels
             | Statement::ShowRuns
             | Statement::ShowCreatePolicy { .. } => {
                 Err(EngineError::Request("this statement does not write".to_owned()))
@@ -243,21 +251,30 @@ impl Session {
             .unwrap_or_else(|| defaults.policy.clone());
         let policy_sql = engine.policy(&policy).await?.sql;
         let run_id = evolve.options.id.clone().unwrap_or_else(fresh_id);
+        let model = evolve
+            .model
+            .or(set(variables.model))
+            .unwrap_or_else(|| defaults.model.clone());
+        let sampling = engine
+            .scheduler()
+            .services()
+            .models
+            .get(&model)
+            .await?
+            .describe()
+            .sampling;
         let run = Run {
             statement_id: run_id.clone(),
             run_id,
             task_id: evolve.task_id,
             policy,
             policy_sql,
-            model: evolve
-                .model
-                .or(set(variables.model))
-                .unwrap_or_else(|| defaults.model.clone()),
+            model,
             sandbox: evolve
                 .sandbox
                 .or(set(variables.sandbox))
                 .unwrap_or_else(|| defaults.sandbox.clone()),
-            options: defaults.run_options(&evolve.options),
+            options: defaults.run_options(&evolve.options, sampling),
             created_at: engine.now(),
             started_at: None,
             status: "running".to_owned(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fixture::Place;
 
-const COMMANDS: [&[&str]; 29] = [
+const COMMANDS: [&[&str]; 33] = [
     &[],
     &["init"],
     &["quickstart"],
@@ -13,6 +13,10 @@ const COMMANDS: [&[&str]; 29] = [
     &["task", "add"],
     &["task", "list"],
     &["task", "show"],
+    &["model"],
+    &["model", "list"],
+    &["model", "show"],
+    &["model", "test"],
     &["policy"],
     &["policy", "list"],
     &["policy", "show"],
