@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringArray};
 use datafusion::common::config::ExtensionOptions;
-use datafusion::logical_expr::{LogicalPlan, SetVariable, Statement as PlanStatement};
+use datafusion::logical_expr::{LogicalPlan, ResetVariable, SetVariable, Statement as PlanStatement};
 use datafusion::sql::parser::{ResetStatement, Statement as DataFusionStatement};
 use datafusion::sql::sqlparser::ast::{ObjectName, Set, Spanned, Statement as SqlStatement};
 use datafusion::sql::sqlparser::tokenizer::Span;
@@ -136,6 +136,26 @@ impl Session {
         let plan = LogicalPlan::Statement(PlanStatement::SetVariable(SetVariable { variable, value }));
         self.context().execute_logical_plan(plan).await?;
         Ok(QueryOutput::done(said))
+    }
+
+    /// Gives a variable its default.
+    ///
+    /// # Errors
+    /// When there is no such variable.
+    pub(super) async fn reset(&self, reset: ResetVariable) -> Result<QueryOutput> {
+        let variable = reset.variable.clone();
+        // DataFusion resets its own variables only. Those of Clade are empty by default.
+        let plan = match variable.starts_with("clade.") {
+            true => PlanStatement::SetVariable(SetVariable {
+                variable: variable.clone(),
+                value: String::new(),
+            }),
+            false => PlanStatement::ResetVariable(reset),
+        };
+        self.context()
+            .execute_logical_plan(LogicalPlan::Statement(plan))
+            .await?;
+        Ok(QueryOutput::done(format!("{variable} has its default again")))
     }
 
     /// The value that is meant. An empty one stands for the default.

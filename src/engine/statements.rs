@@ -194,12 +194,7 @@ impl Session {
         match plan {
             // Statements that change the session are for the session's own state; a statement's state ends with it.
             LogicalPlan::Statement(PlanStatement::SetVariable(set)) => self.set(set).await,
-            LogicalPlan::Statement(PlanStatement::ResetVariable(reset)) => {
-                let said = format!("{} has its default again", reset.variable);
-                let plan = LogicalPlan::Statement(PlanStatement::ResetVariable(reset));
-                self.context().execute_logical_plan(plan).await?;
-                Ok(QueryOutput::done(said))
-            }
+            LogicalPlan::Statement(PlanStatement::ResetVariable(reset)) => self.reset(reset).await,
             LogicalPlan::Ddl(ddl) => {
                 let said = made(&ddl);
                 let frame = self.context().execute_logical_plan(LogicalPlan::Ddl(ddl)).await?;

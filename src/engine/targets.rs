@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::error::Result;
 use super::refusal::Refusal;
 use super::session::Session;
+use crate::plan::Access;
 use crate::session::{CATALOG, DEFAULT_SCHEMA, POLICY_SCHEMA};
 
 /// DataFusion's own schema, which it explains itself.
@@ -136,6 +137,8 @@ impl Session {
                 format!("{whole} would be a policy: CREATE OR REPLACE POLICY {table} AS query makes or changes it")
             }
             (Act::Drop { .. }, Some(_)) if is_policy => format!("{whole} is a policy: DROP POLICY {table} drops it"),
+            // That the session is read-only is said before that the name is taken.
+            (Act::Make { .. }, _) if self.access == Access::ReadOnly => return Ok(None),
             (Act::Make { may_exist: false }, Some(_)) => {
                 format!("there is a table or view {whole} already; CREATE OR REPLACE replaces it")
             }
