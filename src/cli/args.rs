@@ -95,7 +95,7 @@ pub enum Command {
     ///
     /// What is left out has the default of the configuration; `clade config search` shows it. Ctrl-C finishes the
     /// programs in flight and ends; a second one ends at once. `clade runs resume` goes on.
-    Evolve(EvolveArgs),
+    Evolve(Box<EvolveArgs>),
     /// Run one program as a candidate and print its job.
     Exec(ExecArgs),
     /// List, cancel and resume runs.

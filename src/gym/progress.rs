@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 /// Takes a line at the beginning of every part of an import that may take long.
 #[derive(Clone, Default)]
-pub struct Progress(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct Progress(Option<Arc<Listener>>);
+
+type Listener = dyn Fn(&str) + Send + Sync;
 
 impl Progress {
     /// Lines go to a function.

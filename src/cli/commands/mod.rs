@@ -31,7 +31,7 @@ pub async fn run(command: Command, context: Context) -> Result<(), CliError> {
         Command::Task(args) => task::run(args, &context).await,
         Command::Model(args) => model::run(args, &context).await,
         Command::Policy(args) => policy::run(args, &context).await,
-        Command::Evolve(args) => evolve::run(args, &context).await,
+        Command::Evolve(args) => evolve::run(*args, &context).await,
         Command::Exec(args) => exec::run(args, &context).await,
         Command::Runs(args) => runs::run(args, &context).await,
         Command::Watch(args) => watch::run(args, &context).await,
