@@ -150,7 +150,11 @@ fn plain_message(error: &DataFusionError) -> String {
     }
     let message = root.strip_backtrace();
     let plain = PREFIXES.iter().find_map(|prefix| message.strip_prefix(prefix));
-    plain.unwrap_or(&message).to_owned()
+    let plain = plain.unwrap_or(&message);
+    match plain.strip_prefix("Unsupported SQL statement: ") {
+        Some(statement) => format!("Clade has no such statement: {statement}"),
+        None => plain.to_owned(),
+    }
 }
 
 /// The error of a commit behind that of the group that it was written with.

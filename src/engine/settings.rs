@@ -133,9 +133,13 @@ impl Session {
         } else {
             format!("{variable} is {value}")
         };
+        let refused = format!("{variable} cannot be '{value}'");
         let plan = LogicalPlan::Statement(PlanStatement::SetVariable(SetVariable { variable, value }));
-        self.context().execute_logical_plan(plan).await?;
-        Ok(QueryOutput::done(said))
+        match self.context().execute_logical_plan(plan).await {
+            Ok(_) => Ok(QueryOutput::done(said)),
+            // What DataFusion says names neither of the two.
+            Err(error) => Err(EngineError::Request(format!("{refused}: {}", EngineError::from(error)))),
+        }
     }
 
     /// Gives a variable its default.

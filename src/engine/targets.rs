@@ -133,8 +133,11 @@ impl Session {
             (Act::Drop { .. }, Some(_)) if tables.is_fixed(&table) => {
                 format!("{whole} is part of Clade and cannot be dropped")
             }
-            (Act::Change(_) | Act::Make { .. }, _) if is_policy => {
-                format!("{whole} would be a policy: CREATE OR REPLACE POLICY {table} AS query makes or changes it")
+            (Act::Change(_) | Act::Make { .. }, Some(_)) if is_policy => {
+                format!("{whole} is a policy: CREATE OR REPLACE POLICY {table} AS query changes it")
+            }
+            (Act::Change(_) | Act::Make { .. }, None) if is_policy => {
+                format!("{whole} would be a policy: CREATE POLICY {table} AS query makes it")
             }
             (Act::Drop { .. }, Some(_)) if is_policy => format!("{whole} is a policy: DROP POLICY {table} drops it"),
             // That the session is read-only is said before that the name is taken.
