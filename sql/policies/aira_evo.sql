@@ -1,10 +1,10 @@
--- Score only: among the admitted nodes of each island, parents are drawn by a softmax over the validation score, normalised over all
+-- Score only: among the admitted nodes of each island and its visitors, parents are drawn by a softmax over the validation score, normalised over all
 -- good nodes of the run.
 --
 -- Failures, drafts and crossovers as in openmle_evo.
 WITH normalised AS (
   SELECT node_id, island, admitted, minmax_norm(signed_score) OVER () AS quality
-  FROM run.candidates),
+  FROM run.island_pool),
 scores AS (
   SELECT n.node_id, n.island, n.quality, s.selection_temperature AS temperature
   FROM run.settings s CROSS JOIN normalised n
@@ -13,9 +13,10 @@ SELECT o.operator,
        o.operator_weight,
        q.node_id AS parent_id,
        softmax(q.quality, q.temperature) OVER (PARTITION BY o.operator, q.island) AS weight,
-       1 AS priority
+       1 AS priority,
+       q.island
 FROM run.operators o CROSS JOIN scores q
 WHERE o.arity > 0
-UNION ALL SELECT operator, operator_weight, NULL, 1, 1 FROM run.operators WHERE arity = 0
-UNION ALL SELECT * FROM run.repairs
-UNION ALL SELECT * FROM run.drafts
+UNION ALL SELECT operator, operator_weight, NULL, 1, 1, NULL FROM run.operators WHERE arity = 0
+UNION ALL SELECT *, NULL FROM run.repairs
+UNION ALL SELECT *, NULL FROM run.drafts

@@ -70,6 +70,10 @@ pub enum SearchMode {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySettings {
+    /// Generations between two migrations among the islands.
+    pub migration_interval: Option<u64>,
+    /// Nodes of each island that visit the next one after a migration.
+    pub migration_size: Option<u64>,
     /// Drafts that a run starts with.
     pub drafts: Option<u64>,
     /// Longest chain of debug steps on one fault.

@@ -103,6 +103,11 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
             AT_LEAST_ONE,
         ),
         (
+            "search.settings.migration_size",
+            settings.migration_size != Some(0),
+            AT_LEAST_ONE,
+        ),
+        (
             "search.settings.debug_probability",
             probability(settings.debug_probability),
             PROBABILITY,

@@ -41,7 +41,7 @@ impl OptionType for RunMode {
 option_table! {
     /// Options of an EVOLVE; a field is `None` when the user did not give it and the default holds.
     ///
-    /// Budgets and sampling steer the engine; the options from `drafts` on are settings that policies read through
+    /// Budgets and sampling steer the engine; the options from `migration_interval` on are settings that policies read through
     /// the view `run.settings`.
     pub struct EvolveOptions of "EVOLVE" {
         /// Budget: attempts that may be committed.
@@ -86,6 +86,10 @@ option_table! {
         allow_unknown_cost: bool, Range::Any;
         /// At the end, run the chosen program on the final data and grade it. Default true.
         grade: bool, Range::Any;
+        /// Generations between two migrations among the islands; 0 is never. Default 0.
+        migration_interval: u64, Range::Within(0.0, 100_000.0);
+        /// Best nodes of each island that visit the next one from a migration to the next. Default 1.
+        migration_size: u64, Range::Within(1.0, 100_000.0);
         /// Drafts that a run starts with. Default 5.
         drafts: u64, Range::Within(0.0, 100_000.0);
         /// Longest chain of debug steps on one fault. Default 10; aide_greedy 3.

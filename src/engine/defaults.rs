@@ -112,6 +112,14 @@ impl Defaults {
         let whole = |value: Option<u64>, default: Option<u64>| value.or(default).map(Json::from);
         let number = |value: Option<f64>, default: Option<f64>| value.or(default).map(Json::from);
         [
+            (
+                "migration_interval",
+                whole(given.migration_interval, configured.migration_interval),
+            ),
+            (
+                "migration_size",
+                whole(given.migration_size, configured.migration_size),
+            ),
             ("drafts", whole(given.drafts, configured.drafts)),
             ("debug_depth", whole(given.debug_depth, configured.debug_depth)),
             (

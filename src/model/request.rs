@@ -130,6 +130,9 @@ pub struct GenerateRequest {
     pub seed: u64,
     /// Which of the samples asked for this is, from 0.
     pub sample: u32,
+    /// Longest time from sending to the end of the answer, where a budget of time limits it; waiting to send does not count. A
+    /// generator that answers within milliseconds need not look at it.
+    pub time_limit: Option<Duration>,
     /// Key of the attempt, the same when a run is repeated.
     pub attempt_key: String,
     /// Hash of everything that decides the answer (prompt, model, parameters, seed, sample).

@@ -63,6 +63,7 @@ fn request(attempt_key: &str, request_hash: &str) -> GenerateRequest {
         params: SamplingParams::default(),
         seed: 1,
         sample: 0,
+        time_limit: None,
         attempt_key: attempt_key.to_owned(),
         request_hash: request_hash.to_owned(),
     }

@@ -13,13 +13,14 @@ use super::error::PolicyError;
 use super::functions::CURRENT_RUN;
 
 /// Columns of a policy: name, whether it is text (else a number), whether it must be there.
-const COLUMNS: [(&str, bool, bool); 6] = [
+const COLUMNS: [(&str, bool, bool); 7] = [
     ("operator", true, true),
     ("parent_id", true, true),
     ("weight", false, false),
     ("operator_weight", false, false),
     ("priority", false, false),
     ("parent2_id", true, false),
+    ("island", false, false),
 ];
 
 /// Table functions that compute their rows from their arguments alone.

@@ -2,8 +2,8 @@
 //!
 //! The rows of the highest priority take part. The operator is drawn by `operator_weight` (when it is not given, by the
 //! sum of its rows' weights), then as many distinct parents as it takes, by weight and without replacement. When all
-//! weights of a lottery are zero, its entries are equally likely. A crossover that cannot find two parents is left out,
-//! as if its rows were not there.
+//! weights of a lottery are zero, its entries are equally likely. Where rows name an island, the second parent is one of the
+//! first one's island. A crossover that cannot find two parents is left out, as if its rows were not there.
 //!
 //! Rows are put in order first: by operator, step of the parent, id of the parent. So the order of the result does not
 //! matter, and two runs with the same seed draw the same although their ids differ.
@@ -40,6 +40,8 @@ pub struct Chance<'a> {
     pub parent_id: &'a str,
     /// Second parent, when the policy named the pair.
     pub parent2_id: Option<&'a str>,
+    /// Island that it is drawn for, when the policy names one.
+    pub island: Option<i64>,
     /// Weight as the policy gave it.
     pub weight: f64,
     /// Probability of being drawn first.
@@ -54,6 +56,9 @@ pub struct ParentChance {
     /// Second parent, when the policy named the pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent2_id: Option<String>,
+    /// Island that it is drawn for, when the policy named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub island: Option<i64>,
     /// Weight as the policy gave it.
     pub weight: f64,
     /// Probability of being drawn first.
@@ -65,6 +70,7 @@ impl From<Chance<'_>> for ParentChance {
         Self {
             parent_id: chance.parent_id.to_owned(),
             parent2_id: chance.parent2_id.map(str::to_owned),
+            island: chance.island,
             weight: chance.weight,
             probability: chance.probability,
         }
@@ -78,6 +84,8 @@ pub struct Draw<'a> {
     pub operator: Operator,
     /// Parents, as many as the operator takes.
     pub parents: Vec<String>,
+    /// Island that they were drawn for, when the policy names one.
+    pub island: Option<i64>,
     /// Priority of the rows that took part.
     pub priority: f64,
     /// The operators of that priority.
@@ -210,7 +218,11 @@ impl<'a> Lottery<'a> {
     /// Draw the operator, then its parents.
     pub fn draw(&self, rng: &mut impl RngCore) -> Option<Draw<'a>> {
         let mut numbers = Vec::new();
-        let (operator, parents) = self.choose(|shares| {
+        let Choice {
+            operator,
+            parents,
+            island,
+        } = self.choose(|shares| {
             let number = uniform(rng);
             numbers.push(number);
             pick(shares, number)
@@ -218,6 +230,7 @@ impl<'a> Lottery<'a> {
         Some(Draw {
             operator,
             parents,
+            island,
             priority: self.priority,
             operators: self.operators.iter().map(|(_, chance)| chance.clone()).collect(),
             candidates: self.parents.get(&operator).cloned().unwrap_or_default(),
@@ -227,26 +240,30 @@ impl<'a> Lottery<'a> {
 
     /// The likeliest operator, then its likeliest parents; the earliest of equals.
     pub fn likeliest(&self) -> Option<(Operator, Vec<String>)> {
-        self.choose(|shares| (0..shares.len()).rev().max_by(|a, b| shares[*a].total_cmp(&shares[*b])))
+        let choice = self.choose(|shares| (0..shares.len()).rev().max_by(|a, b| shares[*a].total_cmp(&shares[*b])))?;
+        Some((choice.operator, choice.parents))
     }
 
     /// Choose the operator, then each of its parents, by the place that `pick` gives for their probabilities.
-    fn choose(&self, mut pick: impl FnMut(&[f64]) -> Option<usize>) -> Option<(Operator, Vec<String>)> {
+    fn choose(&self, mut pick: impl FnMut(&[f64]) -> Option<usize>) -> Option<Choice> {
         let shares: Vec<f64> = self.operators.iter().map(|(_, chance)| chance.probability).collect();
         let (operator, _) = self.operators.get(pick(&shares)?)?;
         let candidates = self.parents.get(operator).map_or(&[][..], Vec::as_slice);
-        let mut parents: Vec<String> = Vec::with_capacity(operator.arity());
+        let mut choice = Choice {
+            operator: *operator,
+            parents: Vec::with_capacity(operator.arity()),
+            island: None,
+        };
         let mut pool = candidates.to_vec();
-        while parents.len() < operator.arity() {
-            if let Some(first) = parents.first() {
-                pool = without(candidates, first);
-            }
+        while choice.parents.len() < operator.arity() {
             let shares: Vec<f64> = pool.iter().map(|chance| chance.probability).collect();
-            let chance = pool.get(pick(&shares)?)?;
-            parents.push(chance.parent_id.to_owned());
-            parents.extend(chance.parent2_id.map(str::to_owned));
+            let chance = *pool.get(pick(&shares)?)?;
+            choice.island = chance.island;
+            choice.parents.push(chance.parent_id.to_owned());
+            choice.parents.extend(chance.parent2_id.map(str::to_owned));
+            pool = partners(candidates, &chance);
         }
-        Some((*operator, parents))
+        Some(choice)
     }
 
     /// Probability that a parent is drawn first, given its operator; 0 when it is not in the lottery.
@@ -269,27 +286,44 @@ impl<'a> Lottery<'a> {
         let candidates = self.parents.get(&operator).map_or(&[][..], Vec::as_slice);
         let of_parents = match parents {
             [] => 1.0,
-            [only] => share(candidates, only, None),
+            [only] => shares(candidates, only, None),
             [first, second, ..] => {
-                share(candidates, first, Some(second))
-                    + share(candidates, first, None) * share(&without(candidates, first), second, None)
+                let pair = shares(candidates, first, Some(second));
+                let open = candidates.iter().filter(|chance| names(chance, first, None));
+                open.fold(pair, |sum, chance| {
+                    sum + chance.probability * shares(&partners(candidates, chance), second, None)
+                })
             }
         };
         of_operator * of_parents
     }
 }
 
-/// Probability of a parent, or of a pair that the policy named.
-fn share(candidates: &[Chance<'_>], parent: &str, second: Option<&str>) -> f64 {
-    let same = |chance: &&Chance<'_>| chance.parent_id == parent && chance.parent2_id == second;
-    candidates.iter().find(same).map_or(0.0, |chance| chance.probability)
+/// What was chosen.
+#[derive(Debug)]
+struct Choice {
+    operator: Operator,
+    parents: Vec<String>,
+    island: Option<i64>,
 }
 
-/// The lottery for the second parent: the rows that leave it open, without the first parent.
-fn without<'a>(candidates: &[Chance<'a>], first: &str) -> Vec<Chance<'a>> {
-    let open = candidates
-        .iter()
-        .filter(|chance| chance.parent2_id.is_none() && chance.parent_id != first);
+/// Whether a chance is that of a parent, or of a pair that the policy named.
+fn names(chance: &Chance<'_>, parent: &str, second: Option<&str>) -> bool {
+    chance.parent_id == parent && chance.parent2_id == second
+}
+
+/// Probability of a parent, or of a pair that the policy named, on all islands.
+fn shares(candidates: &[Chance<'_>], parent: &str, second: Option<&str>) -> f64 {
+    let same = candidates.iter().filter(|chance| names(chance, parent, second));
+    // A sum of nothing would be minus zero.
+    same.fold(0.0, |sum, chance| sum + chance.probability)
+}
+
+/// The lottery for the second parent: the rows of the first one's island that leave it open, without the first parent.
+fn partners<'a>(candidates: &[Chance<'a>], first: &Chance<'_>) -> Vec<Chance<'a>> {
+    let open = candidates.iter().filter(|chance| {
+        chance.parent2_id.is_none() && chance.island == first.island && chance.parent_id != first.parent_id
+    });
     let mut pool: Vec<Chance<'a>> = open.copied().collect();
     let shares = probabilities(&pool.iter().map(|chance| chance.weight).collect::<Vec<_>>());
     for (chance, probability) in pool.iter_mut().zip(shares) {
@@ -299,7 +333,7 @@ fn without<'a>(candidates: &[Chance<'a>], first: &str) -> Vec<Chance<'a>> {
 }
 
 /// Order of a row among those of its operator; rows of the same parents have the same key.
-type Key<'a> = (Option<i64>, Option<&'a str>, Option<i64>, Option<&'a str>);
+type Key<'a> = (Option<i64>, Option<&'a str>, Option<i64>, Option<&'a str>, Option<i64>);
 
 fn key(row: &PolicyRow) -> Key<'_> {
     (
@@ -307,25 +341,23 @@ fn key(row: &PolicyRow) -> Key<'_> {
         row.parent_id.as_deref(),
         row.parent2_step,
         row.parent2_id.as_deref(),
+        row.island,
     )
 }
 
-/// Leave out the crossovers that leave their second parent open where their priority offers no other parent.
+/// Leave out the crossovers that leave their second parent open where their priority and island offer no other parent.
 fn usable_rows(rows: &[PolicyRow]) -> Vec<&PolicyRow> {
     let is_open = |row: &&PolicyRow| row.operator == Operator::Crossover && row.parent2_id.is_none();
-    // By priority, of which there are few: the first open parent, and whether there is another one.
-    let mut parents: Vec<(f64, &Option<String>, bool)> = Vec::new();
+    // By priority and island, of which there are few: the first open parent, and whether there is another one.
+    let mut parents: Vec<(&PolicyRow, bool)> = Vec::new();
+    let meet = |a: &PolicyRow, b: &PolicyRow| a.priority == b.priority && a.island == b.island;
     for row in rows.iter().filter(is_open) {
-        match parents.iter_mut().find(|(priority, ..)| *priority == row.priority) {
-            Some((_, first, has_other)) => *has_other = *has_other || row.parent_id != **first,
-            None => parents.push((row.priority, &row.parent_id, false)),
+        match parents.iter_mut().find(|(first, _)| meet(first, row)) {
+            Some((first, has_other)) => *has_other = *has_other || row.parent_id != first.parent_id,
+            None => parents.push((row, false)),
         }
     }
-    let has_partner = |row: &&PolicyRow| {
-        parents
-            .iter()
-            .any(|(priority, _, has_other)| *has_other && *priority == row.priority)
-    };
+    let has_partner = |row: &&PolicyRow| parents.iter().any(|(first, has_other)| *has_other && meet(first, row));
     rows.iter().filter(|row| !is_open(row) || has_partner(row)).collect()
 }
 
@@ -367,6 +399,7 @@ fn chances<'a>(rows: &[&'a PolicyRow]) -> Vec<Chance<'a>> {
             chances.push(Chance {
                 parent_id,
                 parent2_id: same[0].parent2_id.as_deref(),
+                island: same[0].island,
                 weight: same.iter().fold(0.0, |sum, row| sum + row.weight).min(f64::MAX),
                 probability: 0.0,
             });

@@ -35,6 +35,7 @@ fn parent_fields() -> Fields {
     Fields::from(vec![
         Field::new("parent_id", DataType::Utf8, true),
         Field::new("parent2_id", DataType::Utf8, true),
+        Field::new("island", DataType::Int64, true),
         Field::new("weight", DataType::Float64, true),
         Field::new("probability", DataType::Float64, true),
     ])
@@ -66,6 +67,7 @@ impl RecordBuilder {
         let columns: Vec<Box<dyn ArrayBuilder>> = vec![
             Box::new(StringBuilder::new()),
             Box::new(StringBuilder::new()),
+            Box::new(Int64Builder::new()),
             Box::new(Float64Builder::new()),
             Box::new(Float64Builder::new()),
         ];
@@ -109,7 +111,11 @@ impl RecordBuilder {
                 None => return internal_err!("column {place} of a drawn parent is no text"),
             }
         }
-        for (place, number) in (2..).zip([chance.weight, chance.probability]) {
+        match parent.field_builder::<Int64Builder>(2) {
+            Some(column) => column.append_option(chance.island),
+            None => return internal_err!("column 2 of a drawn parent is no whole number"),
+        }
+        for (place, number) in (3..).zip([chance.weight, chance.probability]) {
             match parent.field_builder::<Float64Builder>(place) {
                 Some(column) => column.append_value(number),
                 None => return internal_err!("column {place} of a drawn parent is no number"),
@@ -163,7 +169,7 @@ impl ScalarUDFImpl for DrawRecordFunction {
         static DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
             Documentation::builder(
                 SECTION,
-                "The draw of an attempt, which is stored as JSON text, as a struct: operator_probability, priority, candidates, effective_candidates, and the list parents of structs (parent_id, parent2_id, weight, probability). NULL when the text is no draw.",
+                "The draw of an attempt, which is stored as JSON text, as a struct: operator_probability, priority, candidates, effective_candidates, and the list parents of structs (parent_id, parent2_id, island, weight, probability). NULL when the text is no draw.",
                 "draw_record(draw)",
             )
             .with_sql_example("SELECT draw_record(draw)['candidates'] FROM evo.attempts;")
@@ -195,7 +201,7 @@ mod tests {
         +-------+------------+---------------------------------------------------------------+
         | share | candidates | parents                                                       |
         +-------+------------+---------------------------------------------------------------+
-        | 0.75  | 1          | [{parent_id: a, parent2_id: , weight: 2.0, probability: 1.0}] |
+        | 0.75  | 1          | [{parent_id: a, parent2_id: , island: , weight: 2.0, probability: 1.0}] |
         |       | 0          | []                                                            |
         |       |            |                                                               |
         |       |            |                                                               |

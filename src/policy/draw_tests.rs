@@ -14,6 +14,7 @@ fn row(operator: Operator, parent: Option<&str>, weight: f64) -> PolicyRow {
         operator,
         parent_id: parent.map(str::to_owned),
         parent2_id: None,
+        island: None,
         weight,
         operator_weight: None,
         priority: 0.0,
@@ -203,6 +204,33 @@ fn a_seed_always_draws_the_same() {
 }
 
 #[test]
+fn the_parents_of_a_crossover_are_of_one_island() {
+    let on = |parent: &str, island: i64| PolicyRow {
+        island: Some(island),
+        ..row(Operator::Crossover, Some(parent), 1.0)
+    };
+    // "v" visits island 1; "lone" has nobody to meet.
+    let rows = [on("a", 0), on("v", 0), on("v", 1), on("b", 1), on("lone", 2)];
+    let mut seen = std::collections::BTreeMap::new();
+    let mut rng = rng(3);
+    for _ in 0..400 {
+        let drawn = draw(&rows, &mut rng).unwrap().unwrap();
+        *seen.entry((drawn.island, drawn.parents.join("+"))).or_insert(0) += 1;
+    }
+    let pairs: Vec<String> = seen
+        .keys()
+        .map(|(island, parents)| format!("{}:{parents}", island.unwrap()))
+        .collect();
+    assert_eq!(pairs.join(" "), "0:a+v 0:v+a 1:b+v 1:v+b");
+    let lottery = Lottery::new(&rows).unwrap().unwrap();
+    let probability = |parents: &[&str]| lottery.probability_of(Operator::Crossover, parents);
+    assert_eq!(probability(&["a", "v"]), 0.25);
+    assert_eq!(probability(&["v", "b"]), 0.25);
+    assert_eq!(probability(&["a", "b"]), 0.0);
+    assert_eq!(lottery.parent_probability(Operator::Crossover, "v"), 0.5);
+}
+
+#[test]
 fn ids_do_not_change_what_a_seed_draws() {
     let rows = |name: fn(i64) -> String| -> Vec<PolicyRow> {
         (0..9)
@@ -228,11 +256,13 @@ fn ids_do_not_change_what_a_seed_draws() {
 
 fn policy_row() -> impl Strategy<Value = PolicyRow> {
     let operator = proptest::sample::select(Operator::ALL.to_vec());
-    (operator, "[a-e]", proptest::option::of("[f-h]"), 0.0..10.0_f64, 0..3_u8).prop_map(
-        |(operator, parent, second, weight, priority)| PolicyRow {
+    let island = proptest::option::of(0..3_i64);
+    (operator, "[a-e]", proptest::option::of("[f-h]"), island, 0.0..10.0_f64, 0..3_u8).prop_map(
+        |(operator, parent, second, island, weight, priority)| PolicyRow {
             operator,
             parent_id: (operator != Operator::Draft).then_some(parent),
             parent2_id: second.filter(|_| operator == Operator::Crossover),
+            island: island.filter(|_| operator != Operator::Draft),
             weight,
             operator_weight: None,
             priority: f64::from(priority),
@@ -265,6 +295,9 @@ proptest! {
             prop_assert!(drawn.candidates.is_empty() || (total - 1.0).abs() < 1e-9);
             if let [first, second] = parents[..] {
                 prop_assert!(first != second);
+                let lives = |id: &str| drawn.candidates.iter().any(|c| c.parent_id == id && c.island == drawn.island);
+                let is_pair = drawn.candidates.iter().any(|c| c.parent_id == first && c.parent2_id == Some(second));
+                prop_assert!(is_pair || (lives(first) && lives(second)));
             }
         }
     }

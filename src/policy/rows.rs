@@ -17,6 +17,9 @@ pub struct PolicyRow {
     pub parent_id: Option<String>,
     /// Second parent of a crossover; `None` lets the draw choose it among the crossover's rows.
     pub parent2_id: Option<String>,
+    /// Island that the parent is drawn for: the child lives there, and a second parent is one of the same island. `None`: the
+    /// child lives with its parent, and any two parents may meet.
+    pub island: Option<i64>,
     /// Weight of the parent among the rows of the operator.
     pub weight: f64,
     /// Weight of the operator; `None` is the sum of its rows' weights.
@@ -58,6 +61,7 @@ fn read_batch(batch: &RecordBatch, rows: &mut Vec<PolicyRow>) -> Result<(), Poli
     let (operators, parents, seconds) = (texts("operator")?, texts("parent_id")?, texts("parent2_id")?);
     let (weights, operator_weights, priorities) =
         (numbers("weight")?, numbers("operator_weight")?, numbers("priority")?);
+    let islands = numbers("island")?;
     let steps = |name| column(batch, name, &DataType::Int64);
     let (parent_steps, parent2_steps) = (steps("parent_step")?, steps("parent2_step")?);
     for index in 0..batch.num_rows() {
@@ -101,10 +105,15 @@ fn read_batch(batch: &RecordBatch, rows: &mut Vec<PolicyRow>) -> Result<(), Poli
             Some(value) => return Err(rejected(format!("its priority is {}", shown(value)))),
         };
         check_parents(parsed, parent_id, parent2_id).map_err(rejected)?;
+        let island = match number(&islands).flatten() {
+            None => None,
+            Some(value) => Some(checked_island(parsed, value).map_err(rejected)?),
+        };
         rows.push(PolicyRow {
             operator: parsed,
             parent_id: parent_id.map(str::to_owned),
             parent2_id: parent2_id.map(str::to_owned),
+            island,
             weight,
             operator_weight,
             priority,
@@ -126,6 +135,18 @@ fn checked_weight(value: Option<f64>, column: &str) -> Result<f64, String> {
             "its {column} is {}, it must be finite and not below 0",
             shown(other)
         )),
+    }
+}
+
+fn checked_island(operator: Operator, island: f64) -> Result<i64, String> {
+    if operator == Operator::Draft {
+        return Err("drafts go to the islands in turn, so its island must be NULL".to_owned());
+    }
+    // Islands are counted from 0, and there are 1,000 at the most.
+    if island.fract() == 0.0 && (0.0..=999.0).contains(&island) {
+        Ok(island as i64)
+    } else {
+        Err(format!("its island is {island}, it must be a whole number from 0 on, below the run's number of islands"))
     }
 }
 

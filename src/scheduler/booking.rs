@@ -52,6 +52,7 @@ mod tests {
         evaluation_seconds: 1.0,
         tokens: 500.0,
         cost_usd: 0.5,
+        model_seconds: None,
     };
 
     fn sample(tokens_prompt: Option<u64>, problem: Option<&str>) -> Sample {

@@ -258,7 +258,7 @@ impl Conductor {
                         // A process on another machine held it and may be dead: its lease lapses in a while.
                         ready.push_back(attempt);
                         is_blocked = true;
-                        tokio::time::sleep(LEASE_PAUSE).await;
+                        self.services.clock.sleep(LEASE_PAUSE).await;
                         break;
                     }
                     Err(error) => return Err(error),
@@ -394,8 +394,11 @@ impl Conductor {
         }
     }
 
-    /// A child lives on its first parent's island; drafts go round.
+    /// A child lives on the island that its parents were drawn for, else on its first parent's; drafts go round.
     fn island(&self, drawn: &Drawn, ordinal: i64) -> i64 {
+        if let Some(island) = drawn.island {
+            return island;
+        }
         let parent = drawn.parent_id.as_deref().and_then(|id| self.index.lock().place(id));
         parent.map_or(ordinal % self.run.options.islands, |place| place.island)
     }

@@ -1,6 +1,7 @@
 //! The generation of an attempt: prompt, response cache, generator.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -169,6 +170,10 @@ pub async fn generate(
         params,
         seed: attempt.seed.unsigned_abs(),
         sample: u32::try_from(attempt.sample).unwrap_or(u32::MAX),
+        time_limit: claimed
+            .reserved
+            .model_seconds
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
         // What a replay finds a recorded reply by: all of the request but the model's name.
         attempt_key: format!(
             "{version}/{}/{}/{}",

@@ -21,7 +21,7 @@ impl Heartbeat {
     pub fn start(services: Arc<Services>) -> Self {
         let task = SpawnedTask::spawn(async move {
             loop {
-                tokio::time::sleep(Duration::from_secs(HEARTBEAT_SECONDS)).await;
+                services.clock.sleep(Duration::from_secs(HEARTBEAT_SECONDS)).await;
                 let (owner, until) = (services.owner.clone(), lease::lease_end(services.now()));
                 if let Err(error) = services.store.control(move |tx| queue::renew(tx, &owner, until)).await {
                     warn!(%error, "leases could not be prolonged");

@@ -18,7 +18,7 @@ use super::ids;
 use super::index::{IndexedNode, RunIndex};
 use super::park;
 use super::record::{Ending, Finished, NodeRecord};
-use super::reserve::{self, Claimed};
+use super::reserve::{self, Claimed, Reserved};
 use super::retry;
 use super::services::Services;
 use super::settle;
@@ -75,6 +75,10 @@ impl Pipeline {
                     }
                     Err(error) => return Err(error),
                 }
+            }
+            // Its generation took what was left of the time; whoever conducts this attempt decides when it may go on.
+            if let SchedulerError::Budget(_) = &error {
+                return settle::put_back(&self.services, attempt, tries).await;
             }
             let class = error.class();
             match class {
@@ -163,7 +167,11 @@ impl Pipeline {
                 (outcome, None, Some(node_id))
             }
             (Some(code), None) => {
-                let result = self.run_program(attempt, claimed, task, code, cancel).await?;
+                let unbooked = if generated.committed { 0.0 } else { generated.seconds() };
+                let reserved = reserve::program_time(&self.services, attempt, claimed.reserved, unbooked).await?;
+                let result = self
+                    .run_program(attempt, claimed.tries, reserved, task, code, cancel)
+                    .await?;
                 (facts::outcome(task, &result), Some(result), None)
             }
         };
@@ -193,27 +201,28 @@ impl Pipeline {
     async fn run_program(
         &self,
         attempt: &Attempt,
-        claimed: &Claimed,
+        tries: i64,
+        reserved: Reserved,
         task: &Arc<Task>,
         code: &str,
         cancel: &CancellationToken,
     ) -> Result<ProgramResult> {
         let run = ProgramRun {
-            job_id: ids::job_id(&attempt.attempt_id, "validation", claimed.tries),
+            job_id: ids::job_id(&attempt.attempt_id, "validation", tries),
             sandbox: &attempt.sandbox,
             code,
             split: task.validation.as_ref().unwrap_or(&task.final_),
             self_reported: task.validation.is_none(),
             seed: attempt.seed,
-            seconds: claimed.reserved.candidate_seconds,
-            evaluation_seconds: claimed.reserved.evaluation_seconds,
+            seconds: reserved.candidate_seconds,
+            evaluation_seconds: reserved.evaluation_seconds,
             warm: attempt.settings.warm,
         };
         // What a search collects is only scored, never kept; the final run keeps its submission.
         let result = run_program(&self.services, run, cancel, None).await?;
         // A fault of the machine says nothing of the program: it is run again, and becomes a node only when that does not help.
         let is_unconfirmed = result.candidate.state == ResultState::SandboxUnconfirmed;
-        if is_unconfirmed && claimed.tries < attempt.settings.max_tries {
+        if is_unconfirmed && tries < attempt.settings.max_tries {
             return Err(SchedulerError::Unconfirmed(result.candidate.detail.unwrap_or_default()));
         }
         Ok(result)

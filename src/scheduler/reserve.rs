@@ -27,6 +27,8 @@ pub struct Reserved {
     pub tokens: f64,
     /// US dollars.
     pub cost_usd: f64,
+    /// Seconds that the generator may take, where a budget of model and sandbox time limits it.
+    pub model_seconds: Option<f64>,
 }
 
 /// An attempt that this process has taken up.
@@ -111,16 +113,56 @@ pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase, is_paid: 
         .map(|resource| budget::balance(tx, scope, resource).map(|balance| balance.left()))
         .try_fold(wanted, |least, left| left.map(|left| least.min(left)))?;
     let seconds = left.max(LEAST_SECONDS.min(wanted));
+    let is_limited = budget::balance(tx, scope, Resource::ActiveSeconds)?.limit.is_some();
     budget::reserve(tx, id, scope, Resource::SandboxSeconds, seconds)?;
     budget::reserve(tx, id, scope, Resource::ActiveSeconds, seconds)?;
-    // Where time is short the evaluation keeps its share, or a program that ran could not be scored.
-    let share = seconds / wanted;
-    Ok(Reserved {
-        candidate_seconds: worst.candidate_seconds * share,
-        evaluation_seconds: worst.evaluation_seconds * share,
+    let reserved = Reserved {
+        candidate_seconds: worst.candidate_seconds,
+        evaluation_seconds: worst.evaluation_seconds,
         tokens: worst.tokens,
         cost_usd: worst.cost_usd,
-    })
+        model_seconds: is_limited.then_some(seconds),
+    };
+    Ok(reserved.cut_to(seconds))
+}
+
+/// Cuts a program's time to what its generation has left of the budget of model and sandbox time. `unbooked` are the seconds of a
+/// generation that are booked with the outcome.
+///
+/// # Errors
+/// When less is left than makes sense; the seconds of the generation are booked then.
+pub async fn program_time(
+    services: &Services,
+    attempt: &Attempt,
+    reserved: Reserved,
+    unbooked: f64,
+) -> Result<Reserved> {
+    if reserved.model_seconds.is_none() {
+        return Ok(reserved);
+    }
+    let (id, scope) = (attempt.attempt_id.clone(), attempt.scope.clone());
+    let held = services
+        .store
+        .control(move |tx| {
+            let wanted = reserved.program_seconds();
+            budget::release_only(tx, &id, &[Resource::ActiveSeconds])?;
+            let balance = budget::balance(tx, &scope, Resource::ActiveSeconds)?;
+            let left = (balance.left() - unbooked).min(wanted);
+            if left >= LEAST_SECONDS.min(wanted) {
+                budget::reserve(tx, &id, &scope, Resource::ActiveSeconds, left)?;
+                return Ok(Ok(reserved.cut_to(left)));
+            }
+            budget::spend(tx, &scope, Resource::ActiveSeconds, unbooked)?;
+            Ok::<_, BudgetError>(Err(BudgetError::Exhausted(budget::BudgetExhausted {
+                scope,
+                resource: Resource::ActiveSeconds.as_str(),
+                wanted: LEAST_SECONDS.min(wanted),
+                left: left.max(0.0),
+                limit: balance.limit.unwrap_or(f64::INFINITY),
+            })))
+        })
+        .await?;
+    held.map_err(|error| SchedulerError::from(error))
 }
 
 /// Takes an attempt up: claims it and reserves what it may spend, in one commit. One whose reply is paid for pays nothing more.
@@ -175,6 +217,21 @@ fn most_prompt_tokens(messages: &[Message]) -> u64 {
 }
 
 impl Reserved {
+    /// Wall seconds of the program and its evaluation.
+    fn program_seconds(&self) -> f64 {
+        self.candidate_seconds + self.evaluation_seconds
+    }
+
+    /// Where time is short the evaluation keeps its share, or a program that ran could not be scored.
+    fn cut_to(self, seconds: f64) -> Self {
+        let share = seconds / self.program_seconds();
+        Self {
+            candidate_seconds: self.candidate_seconds * share,
+            evaluation_seconds: self.evaluation_seconds * share,
+            ..self
+        }
+    }
+
     /// Checks that a prompt is within what was reserved for it: it may have changed since, with the task it is about.
     ///
     /// # Errors
@@ -213,6 +270,7 @@ mod tests {
             evaluation_seconds: 1.0,
             tokens: (prompt_token_bound(100, 1) + 50) as f64,
             cost_usd: 0.0,
+            model_seconds: None,
         };
         assert!(reserved.check(&messages(100), 50).is_ok());
         let grew = reserved.check(&messages(101), 50);

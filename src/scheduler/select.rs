@@ -22,6 +22,8 @@ pub struct Drawn {
     pub parent_id: Option<String>,
     /// Second parent.
     pub parent2_id: Option<String>,
+    /// Island that the parents were drawn for, when the policy names one.
+    pub island: Option<i64>,
     /// The draw as JSON.
     pub record: String,
 }
@@ -86,6 +88,13 @@ pub fn draw(run: &Run, candidates: &Candidates, step: i64) -> Result<Option<Draw
     let Some(draw) = draw_from(&candidates.rows, &mut rng).map_err(|error| policy(error.to_string()))? else {
         return Ok(None);
     };
+    if let Some(island) = draw.island.filter(|island| *island >= run.options.islands) {
+        return Err(policy(format!(
+            "it draws for island {island}, but the run has {}, counted from 0; read run.settings.islands",
+            run.options.islands
+        )));
+    }
+    let island = draw.island;
     let record =
         serde_json::to_string(&draw.record()).map_err(|error| policy(format!("the draw cannot be stored: {error}")))?;
     let mut parents = draw.parents.into_iter();
@@ -94,6 +103,7 @@ pub fn draw(run: &Run, candidates: &Candidates, step: i64) -> Result<Option<Draw
         operator: draw.operator.as_str().to_owned(),
         parent_id,
         parent2_id: parents.next(),
+        island,
         record,
     }))
 }

@@ -77,7 +77,7 @@ async fn run(services: Arc<Services>, scope: Scope, signals: Signals, stop: Canc
     let mut pause = Duration::ZERO;
     loop {
         tokio::select! {
-            () = tokio::time::sleep(pause) => {}
+            () = services.clock.sleep(pause) => {}
             () = stop.cancelled() => {}
         }
         let now = services.now();

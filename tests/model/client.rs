@@ -57,6 +57,7 @@ fn request() -> GenerateRequest {
         },
         seed: 12,
         sample: 0,
+        time_limit: None,
         attempt_key: String::new(),
         request_hash: String::new(),
     }

@@ -80,6 +80,7 @@ fn request(task: &Arc<TaskContext>, operator: Operator, nodes: Vec<NodeContext>,
         params: SamplingParams::default(),
         seed,
         sample: 0,
+        time_limit: None,
         attempt_key: format!("{operator}-{seed}"),
         request_hash: String::new(),
     }

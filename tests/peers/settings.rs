@@ -74,6 +74,8 @@ fn no_setting_is_without_a_reader() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_option_of_a_run_reaches_its_policy() {
     let settings = [
+        ("migration_interval", "8"),
+        ("migration_size", "9"),
         ("drafts", "3"),
         ("debug_depth", "4"),
         ("debug_probability", "0.125"),

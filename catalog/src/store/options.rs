@@ -5,12 +5,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
 use crate::spec::Specs;
 
-/// Source of the time; commits are stamped with it.
+/// Source of the time; commits are stamped with it, and work that waits waits for it.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Microseconds since the epoch, UTC.
     fn now_micros(&self) -> i64;
+
+    /// Waits for so long.
+    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()>;
 }
 
 /// The time of the machine.
@@ -22,6 +28,10 @@ impl Clock for SystemClock {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+
+    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(time).boxed()
     }
 }
 

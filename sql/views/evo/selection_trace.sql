@@ -28,6 +28,7 @@ SELECT run_id,
        item['weight']                AS weight,
        item['probability']           AS probability,
        CASE WHEN item['parent_id'] IS NULL      THEN parent_id IS NULL
+            WHEN item['island'] <> island       THEN FALSE
             WHEN item['parent2_id'] IS NOT NULL THEN item['parent_id'] = parent_id AND COALESCE(item['parent2_id'] = parent2_id, FALSE)
             ELSE item['parent_id'] = parent_id OR COALESCE(item['parent_id'] = parent2_id, FALSE) END AS is_taken,
        record['candidates']            AS candidates,

@@ -1,5 +1,7 @@
 //! The body of a request.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::profile::{Parameter, Profile};
@@ -21,6 +23,8 @@ pub(super) struct Question<'a> {
     pub seed: Option<u64>,
     /// The answer is to come as a stream.
     pub stream: bool,
+    /// Longest time that it may take once it is sent.
+    pub time_limit: Option<Duration>,
 }
 
 /// The body as JSON.

@@ -66,6 +66,7 @@ impl OpenAi {
             first_byte: seconds(options.first_byte_timeout_seconds, 600.0),
             idle: seconds(options.idle_timeout_seconds, 120.0),
             total: seconds(options.timeout_seconds, 1800.0),
+            total_setting: "timeout_seconds",
         };
         let price = options
             .usd_per_million_prompt_tokens
@@ -194,7 +195,7 @@ impl OpenAi {
             started: Instant::now(),
         };
         let body = body(question, self.profile, self.extra_body.as_ref()).to_string();
-        let sent = self.transport.post(key, body).await;
+        let sent = self.transport.post(key, body, question.time_limit).await;
         reading.answer(sent).await
     }
 
@@ -278,6 +279,7 @@ impl Generator for OpenAi {
             params: request.params,
             seed: Some(request.seed),
             stream: self.stream,
+            time_limit: request.time_limit,
         };
         self.ask(&question, cancel).await
     }
@@ -302,6 +304,7 @@ impl Generator for OpenAi {
             },
             seed: None,
             stream: self.stream,
+            time_limit: None,
         };
         self.ask(&question, cancel).await.map(Some)
     }

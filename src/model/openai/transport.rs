@@ -24,6 +24,8 @@ pub(super) struct Timeouts {
     pub idle: Duration,
     /// Of the whole request.
     pub total: Duration,
+    /// Setting that holds `total`.
+    pub total_setting: &'static str,
 }
 
 /// Why a request has no answer, or no whole one.
@@ -88,7 +90,13 @@ impl Transport {
     }
 
     /// Sends a body; returns when the head of the answer has come. Dropping the future closes the connection.
-    pub(super) async fn post(&self, key: Option<&ApiKey>, body: String) -> Result<Answer, TransportError> {
+    pub(super) async fn post(
+        &self,
+        key: Option<&ApiKey>,
+        body: String,
+        time_limit: Option<Duration>,
+    ) -> Result<Answer, TransportError> {
+        let timeouts = self.timeouts.within(time_limit);
         let client = self.client()?;
         let mut request = client.post(&self.address).header(CONTENT_TYPE, "application/json");
         if let Some(key) = key {
@@ -98,19 +106,19 @@ impl Transport {
             request = request.header(name, value);
         }
         let now = Instant::now();
-        let (first_byte_by, ends_by) = (now + self.timeouts.first_byte, now + self.timeouts.total);
+        let (first_byte_by, ends_by) = (now + timeouts.first_byte, now + timeouts.total);
         let sent = timeout_at(first_byte_by.min(ends_by), request.body(body).send()).await;
         match sent {
             Ok(Ok(response)) => Ok(Answer {
                 response,
-                timeouts: self.timeouts,
+                timeouts,
                 first_byte_by,
                 ends_by,
                 has_begun: false,
             }),
             Ok(Err(error)) => Err(self.failed(error)),
-            Err(_) if first_byte_by <= ends_by => Err(self.timeouts.first_byte_error()),
-            Err(_) => Err(self.timeouts.total_error()),
+            Err(_) if first_byte_by <= ends_by => Err(timeouts.first_byte_error()),
+            Err(_) => Err(timeouts.total_error()),
         }
     }
 
@@ -169,6 +177,18 @@ impl Transport {
 }
 
 impl Timeouts {
+    /// The same, and the whole request within what a budget has left.
+    fn within(self, time_limit: Option<Duration>) -> Self {
+        match time_limit.filter(|limit| *limit < self.total) {
+            Some(total) => Self {
+                total,
+                total_setting: "what is left of max_model_sandbox",
+                ..self
+            },
+            None => self,
+        }
+    }
+
     fn first_byte_error(self) -> TransportError {
         TransportError::Timeout {
             setting: "first_byte_timeout_seconds",
@@ -178,7 +198,7 @@ impl Timeouts {
 
     fn total_error(self) -> TransportError {
         TransportError::Timeout {
-            setting: "timeout_seconds",
+            setting: self.total_setting,
             seconds: self.total.as_secs_f64(),
         }
     }

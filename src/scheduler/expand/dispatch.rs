@@ -157,7 +157,7 @@ impl Dispatch {
                     }
                     Err(SchedulerError::LeaseLost(_)) => {
                         ready.push_back(attempt);
-                        tokio::time::sleep(LEASE_PAUSE).await;
+                        self.services.clock.sleep(LEASE_PAUSE).await;
                         break;
                     }
                     Err(error) => return Err(error),
