@@ -2,6 +2,7 @@
 
 mod clear_log;
 mod extract_code;
+mod extract_json;
 mod fence;
 mod lines;
 mod plan;
@@ -13,6 +14,7 @@ mod validation_score;
 
 pub use clear_log::clear_log;
 pub use extract_code::{ExtractedCode, extract_code};
+pub use extract_json::extract_json;
 pub use plan::plan_text;
 pub use sanitize::sanitize_output;
 pub use thinking::{split_thinking, strip_thinking};

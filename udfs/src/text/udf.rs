@@ -16,6 +16,7 @@ use crate::scalar::{exact, map_text, scalar, scalar_function};
 pub fn functions() -> Vec<Function> {
     vec![
         scalar(ExtractCode::default()),
+        scalar(ExtractJson::default()),
         scalar(StripThinking::default()),
         scalar(PlanText::default()),
         scalar(FinalValidationScore::default()),
@@ -39,6 +40,27 @@ scalar_function!(
     exact(&[("text", DataType::Utf8View)]),
     DataType::Utf8,
     |columns: &[ArrayRef]| { map_text(&columns[0], |text| super::extract_code(text).code.map(Cow::Owned)) }
+);
+
+scalar_function!(
+    /// `extract_json(text)`.
+    #[user_doc(
+        doc_section(label = "Model text"),
+        description = "First JSON object of a model's reply as JSON text: alone, in a code block or among words. Thinking is stripped first. NULL when the reply holds no whole object; a list or a number is none.",
+        syntax_example = "extract_json(text)",
+        sql_example = "SELECT extract_json('So: {\"a\": 1}.'); -- {\"a\":1}",
+        argument(name = "text", description = "Reply of a model.")
+    )]
+    ExtractJson,
+    "extract_json",
+    exact(&[("text", DataType::Utf8View)]),
+    DataType::Utf8,
+    |columns: &[ArrayRef]| {
+        map_text(&columns[0], |text| {
+            let object = super::extract_json(text)?;
+            Some(Cow::Owned(serde_json::Value::Object(object).to_string()))
+        })
+    }
 );
 
 scalar_function!(

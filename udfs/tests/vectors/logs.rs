@@ -26,6 +26,22 @@ impl Suite for ValidationScore {
     }
 }
 
+/// JSON that a model was asked for.
+pub struct JsonOutput;
+
+impl Suite for JsonOutput {
+    const FILE: &'static str = "parse_json_output";
+
+    async fn checks(context: &SessionContext, case: &Case) -> Vec<Check> {
+        put_table(context, "t", vec![("text", texts([case.input["text"].as_str()]))]);
+        let ours = match value(context, "SELECT extract_json(text) FROM t").await {
+            Value::String(text) => serde_json::from_str(&text).unwrap(),
+            other => other,
+        };
+        vec![Check::new("extract_json", &case.input, &case.expected["rl"], ours)]
+    }
+}
+
 /// Output regions.
 pub struct ClearLog;
 

@@ -51,6 +51,7 @@ suites! {
     evo_error_signature: programs::ErrorSignature,
     code_extraction: programs::CodeExtraction,
     thinking_tags: programs::ThinkingTags,
+    parse_json_output: logs::JsonOutput,
     log_validation_score: logs::ValidationScore,
     log_clear: logs::ClearLog,
     evo_trim_long_string: logs::TrimLongString,
