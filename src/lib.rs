@@ -10,6 +10,7 @@ pub mod dialect;
 pub mod engine;
 pub mod error;
 pub mod gym;
+pub mod memory;
 pub mod model;
 pub mod operators;
 pub mod plan;

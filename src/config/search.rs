@@ -12,6 +12,8 @@ pub struct SearchConfig {
     pub policy: String,
     /// Model that writes the programs.
     pub model: String,
+    /// Model that summarises the nodes a prompt shows.
+    pub memory_model: Option<String>,
     /// Steady state, or a barrier after every generation.
     pub mode: SearchMode,
     /// Attempts that may be committed.

@@ -78,6 +78,8 @@ option_table! {
         temperature: f64, Range::Within(0.0, 2.0);
         /// Nucleus sampling of the model.
         top_p: f64, Range::AboveUpTo(0.0, 1.0);
+        /// Model that summarises the nodes a prompt shows; 'none' shows the facts alone. Default: search.memory_model of the configuration.
+        memory_model: String, Range::Any;
         /// Answer equal requests from the response cache. Default true.
         cache: bool, Range::Any;
         /// Start candidates from the warm pool. Default true.

@@ -64,6 +64,8 @@ option_table! {
         temperature: f64, Range::Within(0.0, 2.0);
         /// Nucleus sampling of the model.
         top_p: f64, Range::AboveUpTo(0.0, 1.0);
+        /// Model that summarises the nodes a prompt shows; 'none' shows the facts alone. Default: search.memory_model of the configuration.
+        memory_model: String, Range::Any;
         /// What a failed attempt means: 'record' (default), 'fail' or 'stop_after_n'.
         on_error: OnError, Range::Any;
         /// Id of the statement: run again under its id, it resumes and repeats nothing. Default: a new id.

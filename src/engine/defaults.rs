@@ -26,6 +26,11 @@ pub struct Defaults {
     final_seconds: f64,
 }
 
+/// The memory model that a statement asks for, else the configured one; 'none' is none.
+pub(super) fn memory_model(given: Option<String>, configured: Option<String>) -> Option<String> {
+    given.or(configured).filter(|model| !model.eq_ignore_ascii_case("none"))
+}
+
 impl Defaults {
     /// Defaults of a configuration.
     pub fn of(config: &Config) -> Self {
@@ -43,6 +48,7 @@ impl Defaults {
                 warm: config.sandbox.warm,
                 cache: search.cache,
                 max_tries: i64::from(search.max_tries),
+                memory_model: search.memory_model.clone(),
             },
             final_seconds: search
                 .final_seconds
@@ -100,6 +106,7 @@ impl Defaults {
                     .map_or(attempt.timeout_seconds, |timeout| timeout.as_secs_f64()),
                 warm: given.warm.unwrap_or(attempt.warm),
                 cache: given.cache.unwrap_or(attempt.cache),
+                memory_model: memory_model(given.memory_model.clone(), attempt.memory_model.clone()),
                 ..attempt
             },
             policy: self.policy_settings(given),

@@ -11,7 +11,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
 
 use super::columns::{floats, ints, texts, timestamps};
-use super::defaults::Defaults;
+use super::defaults::{Defaults, memory_model};
 use crate::dialect::ExpandClause;
 use crate::plan::{ExpandHandler, ExpandRequest, explain_schema, result_schema};
 use crate::scheduler::{AttemptSettings, Ending, ExpandPlan, Scheduler, SchedulerError};
@@ -77,6 +77,7 @@ impl SchedulerExpandHandler {
                     .map_or(default.timeout_seconds, |timeout| timeout.as_secs_f64()),
                 warm: options.warm.unwrap_or(default.warm),
                 cache: options.cache.unwrap_or(default.cache),
+                memory_model: memory_model(options.memory_model.clone(), default.memory_model.clone()),
                 ..default
             },
             concurrency: options.concurrency.map_or(self.defaults.workers, |workers| {

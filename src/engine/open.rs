@@ -24,12 +24,13 @@ use super::recordings::StoreRecordings;
 use super::session::{Session, SessionOptions};
 use super::settings_table::SettingsTable;
 use crate::config::{Config, Loaded};
+use crate::memory::MemoryPrompts;
 use crate::model::{Evolver, Generator, ModelAccess, ModelRegistry, Replay};
 use crate::operators::Prompts;
 use crate::plan::ExpandHandler;
 use crate::policy::{PolicyCompare, PolicyTrace};
 use crate::sandbox::{Limits, NativeExecutor, NativeOptions, ProcessExecutor, ProcessOptions};
-use crate::scheduler::{Sandbox, Sandboxes, Scheduler, Services, sweep_work_dir, this_process};
+use crate::scheduler::{Sandbox, Sandboxes, Scheduler, Services, SummariesInWork, sweep_work_dir, this_process};
 use crate::session::{Catalog, Queries, build};
 
 /// How the store is opened.
@@ -114,6 +115,9 @@ impl Engine {
             clock: Arc::clone(&clock),
             owner: this_process(),
             prompts: Prompts::embedded().map_err(|error| EngineError::Config(format!("prompt templates: {error}")))?,
+            memory_prompts: MemoryPrompts::embedded()
+                .map_err(|error| EngineError::Config(format!("prompt templates: {error}")))?,
+            summaries: SummariesInWork::default(),
             queries: Arc::clone(&queries),
             tasks: Mutex::default(),
             store: store.clone(),

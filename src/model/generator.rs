@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::ModelError;
 use super::gate::Pause;
-use super::request::{GenerateRequest, Sample, UsageDetails};
+use super::request::{GenerateRequest, Sample, TextRequest, UsageDetails};
 
 /// What one token costs, in US dollars a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -89,6 +89,8 @@ pub struct ModelInfo {
     pub price: Option<TokenPrice>,
     /// How it samples where a statement does not say.
     pub sampling: SamplingDefaults,
+    /// It answers prompts in words, so it can be a memory model.
+    pub writes_texts: bool,
     /// What its answers depend on beside the request: a model of the same name with another definition may answer otherwise.
     pub definition: Option<String>,
 }
@@ -101,6 +103,7 @@ impl ModelInfo {
             free: true,
             price: None,
             sampling: SamplingDefaults::default(),
+            writes_texts: false,
             definition: None,
         }
     }
@@ -110,6 +113,7 @@ impl ModelInfo {
         Self {
             free: false,
             price,
+            writes_texts: true,
             ..Self::free(provider)
         }
     }
@@ -126,6 +130,15 @@ pub trait Generator: Send + Sync + Debug {
 
     /// Answers one request. Returns [`ModelError::Cancelled`] soon after `cancel` is triggered.
     async fn generate(&self, request: &GenerateRequest, cancel: &CancellationToken) -> Result<Sample, ModelError>;
+
+    /// Answers a prompt that asks for words. A generator of programs alone has none.
+    async fn answer(&self, request: &TextRequest, cancel: &CancellationToken) -> Result<Sample, ModelError> {
+        let _ = (request, cancel);
+        Err(ModelError::Configuration {
+            model: self.name().to_owned(),
+            reason: "it writes programs only, no texts; a memory model has to be a language model".to_owned(),
+        })
+    }
 
     /// Asks for next to nothing, to see whether the model answers; `None` for one that is built in and needs no asking.
     async fn probe(&self, cancel: &CancellationToken) -> Result<Option<Sample>, ModelError> {

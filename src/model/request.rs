@@ -139,6 +139,19 @@ pub struct GenerateRequest {
     pub request_hash: String,
 }
 
+/// What a generator is asked that writes words, not a program.
+#[derive(Debug, Clone)]
+pub struct TextRequest {
+    /// The rendered prompt.
+    pub messages: Vec<Message>,
+    /// How to sample.
+    pub params: SamplingParams,
+    /// Seed.
+    pub seed: u64,
+    /// As in [`GenerateRequest`].
+    pub time_limit: Option<Duration>,
+}
+
 /// What is known of an answer's tokens beside the two counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageDetails {

@@ -94,4 +94,8 @@ pub struct ContextNode {
     pub method_family: String,
     /// Seconds in the sandbox.
     pub sandbox_seconds: Option<f64>,
+    /// What the program does, in the words of the memory model.
+    pub method_overview: Option<String>,
+    /// What was changed against its parent and what that taught, in the words of the memory model.
+    pub parent_comparison_experience: Option<String>,
 }

@@ -74,6 +74,9 @@ pub struct AttemptSettings {
     pub cache: bool,
     /// Most times the attempt is taken up before it counts as failed.
     pub max_tries: i64,
+    /// Model that summarises the nodes a prompt shows; none shows the facts alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_model: Option<String>,
 }
 
 impl Attempt {

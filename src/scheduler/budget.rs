@@ -180,6 +180,20 @@ fn hold(tx: &Transaction<'_>, attempt_id: &str, scope: &str, resource: Resource,
     Ok(())
 }
 
+/// Gives back a part of what an attempt holds.
+///
+/// # Errors
+/// When the control database fails.
+pub fn give_back(
+    tx: &Transaction<'_>,
+    attempt_id: &str,
+    scope: &str,
+    resource: Resource,
+    amount: f64,
+) -> rusqlite::Result<()> {
+    hold(tx, attempt_id, scope, resource, -amount)
+}
+
 /// Gives back everything an attempt holds.
 ///
 /// # Errors

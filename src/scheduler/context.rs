@@ -140,6 +140,8 @@ fn context_node(shown: &Shown, row: ResultRow<'_>) -> datafusion::error::Result<
         error: row.optional_text("error")?,
         method_family: row.text("method_family")?,
         sandbox_seconds: row.optional_float("sandbox_seconds")?,
+        method_overview: None,
+        parent_comparison_experience: None,
     })
 }
 

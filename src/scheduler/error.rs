@@ -6,6 +6,7 @@ use super::budget::BudgetExhausted;
 use super::lease::{RunLost, RunTaken};
 use super::queue::{LeaseLost, QueueError};
 use crate::error::ErrorClass;
+use crate::memory::MemoryPromptError;
 use crate::model::ModelError;
 use crate::operators::{PromptError, UnknownOperator};
 use crate::sandbox::SandboxError;
@@ -52,6 +53,9 @@ pub enum SchedulerError {
     /// The prompt failed.
     #[error(transparent)]
     Prompt(#[from] PromptError),
+    /// The prompt of the memory model failed.
+    #[error(transparent)]
+    MemoryPrompt(#[from] MemoryPromptError),
     /// The prompt is longer than when tokens were reserved for it; it is reserved for anew.
     #[error("the prompt may take {needed} tokens with its answer, but {reserved} were reserved for it")]
     PromptGrew {

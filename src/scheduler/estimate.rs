@@ -11,6 +11,7 @@ use super::expand::{ExpandPlan, attempts_of};
 use super::generate::task_context;
 use super::runs::Scheduler;
 use super::services::Services;
+use super::summaries::{self, Missing};
 use crate::model::Message;
 use crate::operators::Operator;
 
@@ -58,13 +59,14 @@ impl Scheduler {
     }
 }
 
-/// The prompt that an attempt sends.
+/// The prompt that an attempt sends, as far as its summaries are made; the others are as long as they can be.
 ///
 /// # Errors
 /// When the task or the context cannot be read, or the prompt does not render.
 pub(super) async fn prompt(services: &Services, attempt: &Attempt, operator: Operator) -> Result<Vec<Message>> {
     let task = services.task(&attempt.task_id).await?;
-    let nodes = context::nodes(services, attempt, operator).await?;
+    let mut nodes = context::nodes(services, attempt, operator).await?;
+    summaries::fill_known(services, attempt, &mut nodes, Missing::Longest).await?;
     let context = task_context(&task, attempt);
     Ok(services
         .prompts

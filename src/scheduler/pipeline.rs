@@ -22,6 +22,7 @@ use super::reserve::{self, Claimed, Reserved};
 use super::retry;
 use super::services::Services;
 use super::settle;
+use super::summaries;
 use crate::error::ErrorClass;
 use crate::gym::Task;
 use crate::sandbox::ResultState;
@@ -115,7 +116,8 @@ impl Pipeline {
     ) -> Result<Ending> {
         let task = self.services.task(&attempt.task_id).await?;
         let operator = attempt.operator()?;
-        let nodes = context::nodes(&self.services, attempt, operator).await?;
+        let mut nodes = context::nodes(&self.services, attempt, operator).await?;
+        summaries::fill(&self.services, attempt, &mut nodes, cancel).await?;
         let parents = Parents::of(attempt, &nodes)?;
         let generated = generate::generate(&self.services, attempt, claimed, operator, &task, &nodes, cancel).await?;
         let finished = self

@@ -17,7 +17,7 @@ use crate::model::{Message, ModelInfo, prompt_token_bound};
 const LEAST_SECONDS: f64 = 1.0;
 
 /// What an attempt may use.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Reserved {
     /// Wall seconds of the program.
     pub candidate_seconds: f64,
@@ -211,7 +211,7 @@ async fn prompt_tokens(services: &Services, attempt: &Attempt) -> u64 {
 }
 
 /// The most tokens that a prompt can have.
-fn most_prompt_tokens(messages: &[Message]) -> u64 {
+pub(super) fn most_prompt_tokens(messages: &[Message]) -> u64 {
     let bytes = messages.iter().map(|message| message.content.len()).sum();
     prompt_token_bound(bytes, messages.len())
 }

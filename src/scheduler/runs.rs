@@ -17,6 +17,7 @@ use super::lease::{self, RunLeaseError};
 use super::run::{Progress, Run};
 use super::services::Services;
 use super::statement::StatementRecord;
+use super::summaries;
 
 /// A run that this process conducts.
 #[derive(Debug)]
@@ -79,6 +80,8 @@ impl Scheduler {
         {
             return Err(SchedulerError::UnknownCost { model: run.model });
         }
+        let is_limited = run.options.max_cost_usd.is_some() && !run.options.allow_unknown_cost;
+        summaries::check_model(services, &run.options.attempt, is_limited).await?;
         let (place, control) = self.enter(&run.run_id)?;
         run.started_at = Some(services.now());
         let statement = StatementRecord {

@@ -8,8 +8,10 @@ use clade_catalog::{Clock, Store};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
+use super::summaries::SummariesInWork;
 use super::error::{Result, SchedulerError};
 use crate::gym::Task;
+use crate::memory::MemoryPrompts;
 use crate::model::ModelRegistry;
 use crate::operators::Prompts;
 use crate::sandbox::{Evaluator, Executor, Limits};
@@ -40,6 +42,10 @@ pub struct Services {
     pub sandboxes: Sandboxes,
     /// Prompt templates.
     pub prompts: Prompts,
+    /// Prompt templates of the memory model.
+    pub memory_prompts: MemoryPrompts,
+    /// Summaries that this process is asking for.
+    pub summaries: SummariesInWork,
     /// Limits of a candidate; the wall limit comes from the attempt.
     pub candidate_limits: Limits,
     /// Limits of an evaluation.

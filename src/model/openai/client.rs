@@ -21,7 +21,9 @@ use crate::error::ErrorClass;
 use crate::model::gate::{Gate, GateLimits, Pause};
 use crate::model::generator::{Generator, ModelInfo, SamplingDefaults, TokenPrice};
 use crate::model::tokenizer::Tokenizer;
-use crate::model::{GenerateRequest, Message, ModelError, ModelOptions, ReplyFault, Role, Sample, SamplingParams};
+use crate::model::{
+    GenerateRequest, Message, ModelError, ModelOptions, ReplyFault, Role, Sample, SamplingParams, TextRequest,
+};
 
 /// Token limit of a probe: enough for a model that reasons a little before it answers.
 const PROBE_TOKENS: u32 = 1024;
@@ -273,6 +275,18 @@ impl Generator for OpenAi {
     }
 
     async fn generate(&self, request: &GenerateRequest, cancel: &CancellationToken) -> Result<Sample, ModelError> {
+        let question = Question {
+            model: &self.model,
+            messages: &request.messages,
+            params: request.params,
+            seed: Some(request.seed),
+            stream: self.stream,
+            time_limit: request.time_limit,
+        };
+        self.ask(&question, cancel).await
+    }
+
+    async fn answer(&self, request: &TextRequest, cancel: &CancellationToken) -> Result<Sample, ModelError> {
         let question = Question {
             model: &self.model,
             messages: &request.messages,

@@ -24,6 +24,7 @@ use super::record::Ending;
 use super::runs::Scheduler;
 use super::services::Services;
 use super::statement::StatementRecord;
+use super::summaries;
 use crate::dialect::{ExpandOptions, OnError};
 use crate::operators::Operator;
 use crate::plan::ExpandInput;
@@ -88,6 +89,8 @@ impl Scheduler {
         {
             return Err(SchedulerError::UnknownCost { model: plan.model });
         }
+        let is_limited = plan.options.max_cost_usd.is_some() && plan.options.allow_unknown_cost != Some(true);
+        summaries::check_model(&services, &plan.settings, is_limited).await?;
         let statement_id = plan.options.id.clone().unwrap_or_else(ids::fresh_id);
         let control = RunControl::default();
         let mut places = vec![self.conducted.enter(&statement_id, &control)?];
