@@ -5,6 +5,6 @@ mod facts;
 mod prompt;
 mod summary;
 
-pub use facts::{FACTS_SQL, NodeFacts, SAME_REQUEST_SQL, STORED_SQL};
+pub use facts::{FACTS_SQL, NodeFacts, ParentFacts, SAME_REQUEST_SQL, STORED_SQL};
 pub use prompt::{MemoryPromptError, MemoryPrompts};
 pub use summary::{LONGEST_FIELD, Summary, SummaryFault};

@@ -128,7 +128,7 @@ impl SchedulerError {
             Self::Budget(_)
             | Self::RunTaken(_)
             | Self::RunLost(_)
-            | Self::Prompt(_)
+            | Self::Prompt(_) | Self::MemoryPrompt(_)
             | Self::Operator(_)
             | Self::Task { .. }
             | Self::Policy { .. }

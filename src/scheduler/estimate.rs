@@ -59,14 +59,19 @@ impl Scheduler {
     }
 }
 
-/// The prompt that an attempt sends, as far as its summaries are made; the others are as long as they can be.
+/// The prompt that an attempt sends, with what stands in for summaries that are not made yet.
 ///
 /// # Errors
 /// When the task or the context cannot be read, or the prompt does not render.
-pub(super) async fn prompt(services: &Services, attempt: &Attempt, operator: Operator) -> Result<Vec<Message>> {
+pub(super) async fn prompt(
+    services: &Services,
+    attempt: &Attempt,
+    operator: Operator,
+    missing: Missing,
+) -> Result<Vec<Message>> {
     let task = services.task(&attempt.task_id).await?;
     let mut nodes = context::nodes(services, attempt, operator).await?;
-    summaries::fill_known(services, attempt, &mut nodes, Missing::Longest).await?;
+    summaries::fill_known(services, attempt, &mut nodes, missing).await?;
     let context = task_context(&task, attempt);
     Ok(services
         .prompts
@@ -74,7 +79,7 @@ pub(super) async fn prompt(services: &Services, attempt: &Attempt, operator: Ope
 }
 
 async fn prompt_bytes(services: &Services, attempt: &Attempt, operator: Operator) -> Result<i64> {
-    let messages = prompt(services, attempt, operator).await?;
+    let messages = prompt(services, attempt, operator, Missing::Facts).await?;
     let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
     Ok(i64::try_from(bytes).unwrap_or(i64::MAX))
 }

@@ -11,10 +11,14 @@ use super::estimate;
 use super::lease;
 use super::queue;
 use super::services::Services;
+use super::summaries::Missing;
 use crate::model::{Message, ModelInfo, prompt_token_bound};
 
 /// Shortest run worth dispatching.
 const LEAST_SECONDS: f64 = 1.0;
+/// Seconds that are held for a generation, as far as a budget of model and sandbox time has them: as long as a request may take by
+/// default.
+const GENERATION_SECONDS: f64 = 1_800.0;
 
 /// What an attempt may use.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -55,6 +59,8 @@ pub struct WorstCase {
     pub tokens: f64,
     /// US dollars; 0 for a generator that is free or has no known price.
     pub cost_usd: f64,
+    /// Seconds in the generator; 0 for one that is free.
+    pub generation_seconds: f64,
 }
 
 impl WorstCase {
@@ -74,6 +80,7 @@ impl WorstCase {
             evaluation_seconds,
             tokens,
             cost_usd,
+            generation_seconds: if model.free { 0.0 } else { GENERATION_SECONDS },
         }
     }
 }
@@ -108,20 +115,22 @@ pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase, is_paid: 
         }
     }
     let wanted = worst.candidate_seconds + worst.evaluation_seconds;
-    let left = [Resource::SandboxSeconds, Resource::ActiveSeconds]
-        .into_iter()
-        .map(|resource| budget::balance(tx, scope, resource).map(|balance| balance.left()))
-        .try_fold(wanted, |least, left| left.map(|left| least.min(left)))?;
-    let seconds = left.max(LEAST_SECONDS.min(wanted));
-    let is_limited = budget::balance(tx, scope, Resource::ActiveSeconds)?.limit.is_some();
+    let sandbox = budget::balance(tx, scope, Resource::SandboxSeconds)?;
+    let active = budget::balance(tx, scope, Resource::ActiveSeconds)?;
+    let seconds = wanted
+        .min(sandbox.left())
+        .min(active.left())
+        .max(LEAST_SECONDS.min(wanted));
+    let generation = if is_paid { 0.0 } else { worst.generation_seconds };
+    let both = (seconds + generation).min(active.left()).max(seconds);
     budget::reserve(tx, id, scope, Resource::SandboxSeconds, seconds)?;
-    budget::reserve(tx, id, scope, Resource::ActiveSeconds, seconds)?;
+    budget::reserve(tx, id, scope, Resource::ActiveSeconds, both)?;
     let reserved = Reserved {
         candidate_seconds: worst.candidate_seconds,
         evaluation_seconds: worst.evaluation_seconds,
         tokens: worst.tokens,
         cost_usd: worst.cost_usd,
-        model_seconds: is_limited.then_some(seconds),
+        model_seconds: active.limit.is_some().then_some(both),
     };
     Ok(reserved.cut_to(seconds))
 }
@@ -198,7 +207,7 @@ pub async fn claim(services: &Services, attempt: &Attempt) -> Result<Claimed> {
 /// it is to be sent, and then it is the attempt that fails and nothing else.
 async fn prompt_tokens(services: &Services, attempt: &Attempt) -> u64 {
     let rendered = match attempt.operator() {
-        Ok(operator) => estimate::prompt(services, attempt, operator).await,
+        Ok(operator) => estimate::prompt(services, attempt, operator, Missing::Longest).await,
         Err(error) => Err(error.into()),
     };
     match rendered {

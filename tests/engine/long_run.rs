@@ -67,10 +67,12 @@ impl Place {
         let mut mode = OpenMode::Create;
         for job in kills {
             let (engine, sandbox) = self.open(mode, vec![*job]).await;
-            rows(&session(&engine), &format!("{sql} ASYNC")).await.unwrap();
+            let client = session(&engine);
+            let conducted = tokio::spawn(async move { rows(&client, &sql).await.map(drop) });
             sandbox.held.notified().await;
             engine.scheduler().kill();
             engine.scheduler().idle().await;
+            conducted.await.unwrap().unwrap();
             drop(engine);
             (sql, mode) = ("RESUME RUN 'r'".to_owned(), OpenMode::Existing);
         }

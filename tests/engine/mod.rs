@@ -16,4 +16,5 @@ mod search;
 mod slt;
 mod statements;
 mod stops;
+mod summaries;
 mod timed;

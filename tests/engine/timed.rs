@@ -177,7 +177,7 @@ pub struct SlowSandbox {
     pub hold: Vec<usize>,
     pub held: Notify,
     pub jobs: AtomicUsize,
-    inner: Instant,
+    pub inner: Instant,
 }
 
 #[async_trait]

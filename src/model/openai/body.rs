@@ -85,6 +85,7 @@ mod tests {
             },
             seed: Some(u64::MAX),
             stream,
+            time_limit: None,
         };
         body(&question, Profile::named(profile).unwrap(), extra.as_object())
     }
