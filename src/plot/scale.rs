@@ -2,7 +2,7 @@
 
 /// A range of scores on an axis; scores beyond it are drawn at its edge.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct ScoreRange {
+pub(crate) struct ScoreRange {
     pub low: f64,
     pub high: f64,
 }
@@ -64,7 +64,7 @@ impl ScoreRange {
 const EVERY_STEP: u64 = 24;
 
 /// About `count` round values within a range, with the decimals they need.
-pub(super) fn ticks(low: f64, high: f64, count: usize) -> (Vec<f64>, usize) {
+pub(crate) fn ticks(low: f64, high: f64, count: usize) -> (Vec<f64>, usize) {
     let raw = (high - low) / count.max(1) as f64;
     if !(raw.is_finite() && raw > 0.0) {
         return (vec![low], 0);
@@ -85,7 +85,7 @@ pub(super) fn ticks(low: f64, high: f64, count: usize) -> (Vec<f64>, usize) {
 }
 
 /// Whole steps from 1 to `last`: all of them where there is room for their labels, else round ones.
-pub(super) fn step_ticks(last: u64, count: usize) -> Vec<u64> {
+pub(crate) fn step_ticks(last: u64, count: usize) -> Vec<u64> {
     if last <= EVERY_STEP {
         return (1..=last).collect();
     }
