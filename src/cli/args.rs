@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 use super::commands::{
     config::ConfigArgs, diff::DiffArgs, doctor::DoctorArgs, evolve::EvolveArgs, exec::ExecArgs, export::ExportArgs,
-    grade::GradeArgs, init::InitArgs, plot::PlotArgs, policy::PolicyArgs, quickstart::QuickstartArgs, report::ReportArgs,
-    runs::RunsArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
+    grade::GradeArgs, init::InitArgs, plot::PlotArgs, policy::PolicyArgs, quickstart::QuickstartArgs,
+    report::ReportArgs, runs::RunsArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
 };
 use super::printer::Format;
 use super::terminal::ColorChoice;

@@ -65,10 +65,10 @@ impl Draw {
 
     /// Probability that a parent is drawn first.
     fn probability(&self, parent: &str) -> Option<f64> {
-        let names = |chance: &&super::facts::ParentChance| {
-            chance.parent_id == parent || chance.parent2_id.as_deref() == Some(parent)
-        };
-        self.record.candidates.iter().find(names).map(|chance| chance.probability)
+        let mut chances = self.record.candidates.iter();
+        let chance =
+            chances.find(|chance| chance.parent_id == parent || chance.parent2_id.as_deref() == Some(parent))?;
+        Some(chance.probability)
     }
 
     /// Among how many parents the choice really was.
@@ -119,16 +119,15 @@ fn chart(run: &RunFacts) -> Option<Width> {
         let mut path = String::new();
         for draw in run.draws.iter().filter(|draw| draw.record.candidate_count > 0) {
             let letter = if path.is_empty() { 'M' } else { 'L' };
-            let (x, y) = (
-                units(across.at(draw.step as f64)),
-                pixels(upwards.at(value(draw))),
-            );
+            let (x, y) = (units(across.at(draw.step as f64)), pixels(upwards.at(value(draw))));
             path.push_str(&format!("{letter}{x} {y}"));
         }
         path
     };
     Some(Width {
-        label: format!("How many parents there were to choose from, up to {widest}, and among how many the choice really was"),
+        label: format!(
+            "How many parents there were to choose from, up to {widest}, and among how many the choice really was"
+        ),
         x: across.ticks(8),
         y: upwards.ticks(4),
         candidates: path(&|draw| draw.record.candidate_count as f64),

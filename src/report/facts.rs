@@ -14,7 +14,6 @@ use crate::session::ResultRow;
 pub(super) struct RunFacts {
     /// Its row of `run.sql`.
     pub head: Value,
-    pub run_id: String,
     pub task_id: String,
     pub policy: String,
     pub seed: i64,
@@ -133,7 +132,6 @@ impl RunFacts {
         let read_head = || -> datafusion::error::Result<Self> {
             Ok(Self {
                 head: records(&head)?.into_iter().next().unwrap_or_default(),
-                run_id: row.text("run_id")?,
                 task_id: row.text("task_id")?,
                 policy: row.text("policy")?,
                 seed: row.int("seed")?,

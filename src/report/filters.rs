@@ -22,7 +22,7 @@ pub(super) fn register(templates: &mut Environment<'_>) {
     templates.add_filter("share", share);
     templates.add_filter("percent", |value: Option<f64>| or_unknown(value, percent));
     templates.add_filter("moment", |value: Option<i64>| or_unknown(value, moment));
-    templates.add_filter("counted", |value: i64, thing: &str| {
+    templates.add_filter("counted", |value: i64, thing: String| {
         format!(
             "{} {thing}{}",
             figures::thousands(value),

@@ -39,8 +39,12 @@ pub(super) fn render(runs: &[RunFacts]) -> Result<String, ReportError> {
     templates.set_lstrip_blocks(true);
     filters::register(&mut templates);
     // An operator this page does not know has the colour of none.
-    templates.add_filter("operator_class", |operator: &str| {
-        if OPERATORS.contains(&operator) { operator.to_owned() } else { "other".to_owned() }
+    templates.add_filter("operator_class", |operator: String| {
+        if OPERATORS.contains(&operator.as_str()) {
+            operator
+        } else {
+            "other".to_owned()
+        }
     });
     for (name, source) in TEMPLATES {
         templates.add_template(name, source)?;
@@ -77,7 +81,17 @@ mod tests {
     #[test]
     fn what_is_embedded_reaches_for_nothing() {
         for text in [STYLE, SCRIPT].iter().chain(TEMPLATES.iter().map(|(_, text)| text)) {
-            for reach in ["http:", "https:", "//cdn", "src=", "url(", "@import", "innerHTML", "eval(", "style="] {
+            for reach in [
+                "http:",
+                "https:",
+                "//cdn",
+                "src=",
+                "url(",
+                "@import",
+                "innerHTML",
+                "eval(",
+                "style=",
+            ] {
                 assert!(!text.contains(reach), "{reach}");
             }
         }

@@ -186,7 +186,11 @@ fn facts(node: &Node) -> Vec<(&'static str, String)> {
             }),
         ),
         ("Limit", node.detail.clone()),
-        ("Score", node.valid_score().map(|value| score_with_source(value, &node.score_source))),
+        (
+            "Score",
+            node.valid_score()
+                .map(|value| score_with_source(value, &node.score_source)),
+        ),
         ("Sandbox", node.sandbox_seconds.map(duration)),
         ("Memory", node.peak_memory_bytes.map(bytes)),
         ("Model", Some(node.model.clone())),

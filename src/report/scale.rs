@@ -182,7 +182,10 @@ mod tests {
         assert_eq!(Across::time(5_000.0).unit(), "minutes");
         let axis = Across::time(43_200.0);
         assert_eq!(axis.unit(), "hours");
-        assert_eq!(axis.ticks(6).last().map(|tick| tick.text.clone()), Some("12".to_owned()));
+        assert_eq!(
+            axis.ticks(6).last().map(|tick| tick.text.clone()),
+            Some("12".to_owned())
+        );
         assert!(Across::time(0.0).at(0.0).is_finite());
     }
 

@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::draws::{Trace, trace};
 use super::error::ReportError;
 use super::facts::{Resource, RunFacts};
-use super::filters::bytes;
 use super::lineage::{Lineage, picture};
 use super::payload::pack;
 use super::scores::{By, ScoreChart, best_so_far, chart};
@@ -39,9 +38,8 @@ pub(super) struct RunView {
     pub node_of_step: HashMap<i64, usize>,
     /// Names of the operators, those that are always there first.
     pub legend: Vec<String>,
-    /// The texts for the script, and their size.
-    pub payload: String,
-    pub payload_size: String,
+    /// The texts for the script.
+    pub payload: Value,
 }
 
 /// A gain over the first draft.
@@ -124,19 +122,31 @@ impl RunView {
             teachers: run.teachers.clone(),
             trace: trace(run, &places),
             programs: programs.collect(),
-            node_of_step: run.nodes.iter().enumerate().map(|(place, node)| (node.step, place)).collect(),
+            node_of_step: run
+                .nodes
+                .iter()
+                .enumerate()
+                .map(|(place, node)| (node.step, place))
+                .collect(),
             legend: legend(run),
-            payload_size: bytes(i64::try_from(payload.len()).unwrap_or(i64::MAX)),
-            payload,
+            payload: Value::from_safe_string(payload),
         })
     }
 }
 
 /// The gain of the best program over the first draft that has a score.
 fn gain(run: &RunFacts) -> Option<Gain> {
-    let first = run.head.get_attr("first_score").ok().and_then(|score| f64::try_from(score).ok())?;
+    let first = run
+        .head
+        .get_attr("first_score")
+        .ok()
+        .and_then(|score| f64::try_from(score).ok())?;
     let (_, best) = best_so_far(run).last().copied()?;
-    let value = if run.higher_is_better { best - first } else { first - best };
+    let value = if run.higher_is_better {
+        best - first
+    } else {
+        first - best
+    };
     Some(Gain {
         value,
         percent: (first != 0.0).then(|| value / first.abs()),
@@ -221,7 +231,10 @@ mod tests {
         );
         assert_eq!(limit(&time), Some("1 h 0 min in the sandbox".to_owned()));
         let free = budget(&resource("tokens", None, 1_234.0, 0.0));
-        assert_eq!(free.map(|free| (free.spent, free.percent)), Some(("1,234".to_owned(), None)));
+        assert_eq!(
+            free.map(|free| (free.spent, free.percent)),
+            Some(("1,234".to_owned(), None))
+        );
         assert_eq!(budget(&resource("moonlight", None, 1.0, 0.0)), None);
     }
 }

@@ -5,7 +5,7 @@ use super::fixture::Place;
 #[test]
 fn every_command_explains_itself() {
     let place = Place::new();
-    let commands: [&[&str]; 26] = [
+    let commands: [&[&str]; 27] = [
         &[],
         &["init"],
         &["quickstart"],
@@ -27,6 +27,7 @@ fn every_command_explains_itself() {
         &["runs", "resume"],
         &["watch"],
         &["plot"],
+        &["report"],
         &["show"],
         &["diff"],
         &["export"],
