@@ -108,6 +108,12 @@
     return head + tail === 0 ? null : [head, tail];
   }
 
+  // A table of lines, with the widths of its columns: its rows and the whole.
+  const source = (...columns) => {
+    const rows = element("tbody", "");
+    return [rows, element("table", "source", element("colgroup", "", ...columns.map((name) => element("col", name))), rows)];
+  };
+
   const row = (className, ...cells) => element("tr", className, ...cells);
   const number = (value) => element("td", "no", value === "" ? "" : String(value));
 
@@ -130,8 +136,7 @@
       counts[kind]++;
       near.fill(1, Math.max(0, i - CONTEXT), i + CONTEXT + 1);
     });
-    const table = element("tbody", "");
-    const body = element("table", "source", table);
+    const [table, body] = source("no", "no", "sign", "");
     let skipped = 0;
     const gap = () => {
       if (!skipped) return;
@@ -176,9 +181,9 @@
   }
 
   function program(data, place) {
-    const table = element("tbody", "");
+    const [table, body] = source("no", "");
     data.programs[place].forEach((line, at) => table.append(row("", number(at + 1), lineCell(data.lines[line]))));
-    return element("table", "source", table);
+    return body;
   }
 
   // ---- the panel
@@ -313,7 +318,7 @@
     if (tree) tree.querySelector(".trail").setAttribute("d", trail(tree, current.data, place));
   }
 
-  // The way from the first ancestor, along first parents, in the units of the lines.
+  // The way from the first ancestor, along first parents, in the units of the lines and with their turns.
   function trail(tree, data, place) {
     const points = [];
     for (let at = place; at !== undefined && at !== null;) {
@@ -322,7 +327,15 @@
       const parent = data.nodes[at].parents.find((parent) => parent.role === "parent");
       at = parent && parent.node !== null && parent.node < at ? parent.node : null;
     }
-    return "M" + points.reverse().map((point) => point.join(" ")).join("L");
+    const reach = Math.min(Math.max(1000 / data.nodes[data.nodes.length - 1].step, 12), 40);
+    return points.reverse().map(([x, y], place) => {
+      if (place === 0) return `M${x} ${y}`;
+      const [beforeX, beforeY] = points[place - 1];
+      if (beforeY === y) return `H${x}`;
+      const turn = Math.max(x - reach, beforeX);
+      const middle = (turn + x) / 2;
+      return `H${turn}C${middle} ${beforeY} ${middle} ${y} ${x} ${y}`;
+    }).join("");
   }
 
   async function open(run, place, opener) {
@@ -331,7 +344,7 @@
       data = await texts(run);
     } catch (error) {
       panel.replaceChildren(element("p", "note", `This browser cannot unpack the programs of the page (${error.message}).`));
-      detail.hidden = false;
+      beside(true, opener);
       return;
     }
     const rest = current && current.run === run ? current : { best: bestOf(run), against: null };
@@ -346,12 +359,21 @@
     byId("detail-back").disabled = place === 0;
     byId("detail-on").disabled = place === data.nodes.length - 1;
     const moved = detail.contains(document.activeElement);
-    detail.hidden = false;
+    beside(true, opener || lineageLink(run, place));
     mark(run, place);
     show();
     if (!moved || !document.activeElement || document.activeElement === document.body) detail.focus({ preventScroll: true });
     const target = lineageLink(run, place);
     if (target) { roam(target); inView(target); }
+  }
+
+  // The page makes room for the panel; what was clicked stays where it is.
+  function beside(shown, anchor) {
+    const before = anchor ? anchor.getBoundingClientRect().top : 0;
+    detail.hidden = !shown;
+    document.documentElement.classList.toggle("has-detail", shown);
+    const moved = anchor ? anchor.getBoundingClientRect().top - before : 0;
+    if (moved) window.scrollBy({ top: moved, behavior: "instant" });
   }
 
   function bestOf(run) {
@@ -370,7 +392,7 @@
   function close() {
     if (detail.hidden) return;
     const opener = current && current.opener;
-    detail.hidden = true;
+    beside(false, opener);
     mark(null, null);
     current = null;
     if (opener && opener.focus) opener.focus({ preventScroll: true });
@@ -389,7 +411,7 @@
     const target = event.target.closest("[data-n]");
     if (!target) return;
     event.preventDefault();
-    open(Number(target.closest("[data-run]").dataset.run), Number(target.dataset.n), target.closest("a"));
+    open(Number(target.closest("[data-run]").dataset.run), Number(target.dataset.n), target.closest("a") || target);
   });
 
   document.addEventListener("keydown", async (event) => {
