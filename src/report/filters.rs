@@ -17,7 +17,7 @@ pub(super) fn register(templates: &mut Environment<'_>) {
     templates.add_filter("gain", |value: Option<f64>| or_unknown(value, gain));
     templates.add_filter("sign", |value: Option<f64>| value.map_or("", sign));
     templates.add_filter("duration", |value: Option<f64>| or_unknown(value, figures::duration));
-    templates.add_filter("dollars", |value: Option<f64>| or_unknown(value, figures::dollars));
+    templates.add_filter("dollars", |value: Option<f64>| or_unknown(value, dollars));
     templates.add_filter("thousands", |value: Option<i64>| or_unknown(value, figures::thousands));
     templates.add_filter("share", share);
     templates.add_filter("percent", |value: Option<f64>| or_unknown(value, percent));
@@ -50,6 +50,15 @@ fn sign(value: f64) -> &'static str {
         value if value > 0.0 => "up",
         value if value < 0.0 => "down",
         _ => "",
+    }
+}
+
+/// US dollars; cents are enough where there are dollars.
+pub(super) fn dollars(amount: f64) -> String {
+    if amount < 1.0 {
+        figures::dollars(amount)
+    } else {
+        format!("${amount:.2}")
     }
 }
 
@@ -128,6 +137,10 @@ mod tests {
         assert_eq!(
             [percent(0.0), percent(0.004), percent(0.5)],
             ["0 %", "0.4 %", "50 %"].map(String::from)
+        );
+        assert_eq!(
+            [dollars(0.0125), dollars(10.4)],
+            ["$0.0125", "$10.40"].map(String::from)
         );
         assert_eq!([share(1, 3), share(0, 0)], ["33 %", "–"].map(String::from));
         assert_eq!(moment(1_764_400_000_000_000), "2025-11-29 07:06 UTC");

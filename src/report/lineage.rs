@@ -12,7 +12,7 @@ use crate::plot::{History, Lanes, PlotNode};
 /// Pixels of a lane, while there are few.
 const LANE: f64 = 22.0;
 /// Most pixels of all lanes.
-const TALLEST: f64 = 900.0;
+const TALLEST: f64 = 640.0;
 /// Pixels above the first and below the last lane.
 const PADDING: f64 = 18.0;
 /// Pixels of a step where a run is too long for the width of the page.
@@ -67,7 +67,7 @@ pub(super) fn picture(run: &RunFacts) -> Option<Lineage> {
         if from_y == to_y {
             return format!("M{} {from_y}H{}", units(from_x), units(to_x));
         }
-        let turn = (to_x - step.clamp(0.012, 0.04)).max(from_x);
+        let turn = (to_x - step.min(0.04)).max(from_x);
         let middle = units((turn + to_x) / 2.0);
         format!(
             "M{} {from_y}H{}C{middle} {from_y} {middle} {to_y} {} {to_y}",

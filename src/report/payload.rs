@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::error::ReportError;
 use super::facts::{Draw, Log, Node, RunFacts};
-use super::filters::{bytes, gain, percent};
-use crate::figures::{dollars, duration, score, thousands};
+use super::filters::{bytes, dollars, gain, percent};
+use crate::figures::{duration, score, thousands};
 
 /// What the script reads.
 #[derive(Debug, Serialize)]

@@ -8,10 +8,11 @@ use serde::Serialize;
 use super::draws::{Trace, trace};
 use super::error::ReportError;
 use super::facts::{Resource, RunFacts};
+use super::filters::dollars;
 use super::lineage::{Lineage, picture};
 use super::payload::pack;
 use super::scores::{By, ScoreChart, best_so_far, chart};
-use crate::figures::{dollars, duration, thousands};
+use crate::figures::{duration, thousands};
 
 /// A run.
 #[derive(Serialize)]

@@ -327,7 +327,7 @@
       const parent = data.nodes[at].parents.find((parent) => parent.role === "parent");
       at = parent && parent.node !== null && parent.node < at ? parent.node : null;
     }
-    const reach = Math.min(Math.max(1000 / data.nodes[data.nodes.length - 1].step, 12), 40);
+    const reach = Math.min(1000 / data.nodes[data.nodes.length - 1].step, 40);
     return points.reverse().map(([x, y], place) => {
       if (place === 0) return `M${x} ${y}`;
       const [beforeX, beforeY] = points[place - 1];
