@@ -26,7 +26,7 @@ SELECT n.node_id, n.step, n.operator, n.parent_id, n.parent2_id, n.status, n.is_
        truncate_middle(n.error, 4000, 1900)            AS error,
        truncate_middle(n.plan, 6000, 2900)             AS plan,
        truncate_middle(n.code, 200000, 99000)          AS code,
-       octet_length(coalesce(n.code, ''))              AS code_bytes,
+       CAST(octet_length(coalesce(n.code, '')) AS BIGINT) AS code_bytes,
        j.peak_memory_bytes, j.detail,
        j.stdout_bytes, j.stderr_bytes,
        right(CASE WHEN octet_length(j.stdout_head) + octet_length(j.stdout_tail) < j.stdout_bytes THEN j.stdout_tail

@@ -168,7 +168,9 @@ fn several_runs_are_compared() {
         title: "Wine".to_owned(),
         ..second.clone()
     };
-    [&Search::default(), &second, &other].map(|search| search.record(&place));
+    for search in [&Search::default(), &second, &other] {
+        search.record(&place);
+    }
     // A run that is named twice is shown once.
     let page = page(&place, &["01report", "02", "03", "01"]);
     let overview = page.by_id("overview");
