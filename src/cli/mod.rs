@@ -8,6 +8,7 @@ mod context;
 mod error;
 mod interrupt;
 mod logging;
+mod output;
 mod printer;
 mod program;
 mod progress;
@@ -31,7 +32,8 @@ const STACK_BYTES: usize = 1 << 29;
 /// Stack of the threads that plan policies.
 const WORKER_STACK_BYTES: usize = 1 << 24;
 
-/// Reads the arguments, runs the command, says what went wrong, and gives the exit code: 0 done, 1 failed, 2 usage.
+/// Reads the arguments, runs the command, says what went wrong, and gives the exit code: 0 done, 1 failed, 2 usage, 130
+/// interrupted.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let color = cli.global.color;

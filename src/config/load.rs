@@ -9,7 +9,8 @@ use figment::{Error as FigmentError, Figment, Metadata, Profile, Provider};
 
 use super::environment::{self, FILE_VARIABLE};
 use super::error::ConfigError;
-use super::{Config, entries, model::ModelConfig, validate};
+use super::{Config, entries, validate};
+use crate::model::ModelOptions;
 
 /// Text of the embedded defaults.
 pub const DEFAULTS: &str = include_str!("../../configs/default.toml");
@@ -107,7 +108,7 @@ impl Sources {
             });
         }
         let exempt = entries::variables_named_in(&extract_value(&figment)?);
-        for setting in environment::settings(&self.environment, &known, &ModelConfig::KEYS, &exempt)? {
+        for setting in environment::settings(&self.environment, &known, &ModelOptions::KEYS, &exempt)? {
             figment = figment.merge(setting);
         }
         for item in &self.overrides {

@@ -12,7 +12,7 @@ use super::open::Engine;
 use super::output::QueryOutput;
 use super::place::locate;
 use super::query_note::QueryNote;
-use crate::dialect::{self, ParsedStatement, Position};
+use crate::dialect::{self, ParsedStatement, Position, Statement};
 use crate::plan::{Access, ExpandHandlerHandle};
 use crate::session::CladeVariables;
 
@@ -105,12 +105,25 @@ impl Session {
             line: statement.line,
             column: statement.column,
         };
-        let snapshot = self.snapshot().await?;
-        self.engine.refresh_policies(&snapshot).await?;
+        let create_model = match &statement.statement {
+            Statement::CreateModel(create) => Some(create.clone()),
+            _ => None,
+        };
+        let dir = self.engine.store().dir();
+        let snapshot = self.snapshot().await.map_err(|error| error.with_database(dir))?;
+        self.engine
+            .refresh_policies(&snapshot)
+            .await
+            .map_err(|error| error.with_database(dir))?;
         let outcome = self
             .dispatch(statement, Arc::clone(&snapshot))
             .await
-            .map_err(|error| locate(error, &text, start));
+            .map_err(|error| locate(error, &text, start).with_database(dir));
+        // What was refused may hold a key in the wrong place.
+        let text = match create_model {
+            Some(create) if outcome.is_err() => create.without_texts().to_string(),
+            _ => text,
+        };
         let note = QueryNote::new(&self.engine, text, &snapshot, started_at);
         match outcome {
             Ok(mut output) => {
@@ -118,7 +131,7 @@ impl Session {
                 Ok(output)
             }
             Err(error) => {
-                note.failed(error.to_string());
+                note.failed(&error);
                 Err(error)
             }
         }

@@ -15,6 +15,8 @@ mod cli;
 mod engine;
 #[path = "../model/mod.rs"]
 mod model;
+#[path = "../vectors/mod.rs"]
+mod vectors;
 
 #[path = "../crash/mod.rs"]
 mod crash;

@@ -12,7 +12,8 @@ use crate::cli::error::CliError;
 use crate::cli::interrupt;
 use crate::cli::printer::{Format, Printer, wrapped};
 use crate::cli::sql_text::literal;
-use crate::cli::terminal::Look;
+use crate::cli::terminal::{Look, note};
+use crate::gym::Progress;
 
 /// Columns of `clade task list`.
 const LIST: &str = "SELECT task_id, title, modality, task_type, metric, \
@@ -65,7 +66,7 @@ pub async fn run(args: TaskArgs, context: &Context) -> Result<(), CliError> {
             let client = Client::writer(context).await?;
             let result = interrupt::guard(client.engine(), add(&client, &paths, force, &mut printer)).await;
             client.close().await;
-            result??;
+            result?;
             printer.finish()
         }
         TaskAction::List { format } => {
@@ -85,7 +86,10 @@ async fn add(client: &Client, paths: &[PathBuf], force: bool, printer: &mut Prin
     for path in paths {
         let started = Instant::now();
         let path = path.canonicalize().map_err(CliError::file(path))?;
-        let output = client.session().create_task(&path, force).await?;
+        let output = client
+            .session()
+            .create_task(&path, force, Progress::to(|line| note(line)))
+            .await?;
         printer.print_since(output, started).await?;
     }
     Ok(())
