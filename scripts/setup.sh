@@ -51,6 +51,7 @@ need_chromium() {
     for name in chromium chromium-browser google-chrome; do
         ! command -v "$name" >/dev/null || return 0
     done
+    say "the tests open reports in Chromium; CLADE_SKIP_CHROMIUM=1 goes without"
     need_packages chromium
 }
 

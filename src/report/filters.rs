@@ -53,10 +53,11 @@ fn sign(value: f64) -> &'static str {
     }
 }
 
-/// US dollars; cents are enough where there are dollars.
+/// US dollars; cents are enough where there are dollars, and where they are all there is.
 pub(super) fn dollars(amount: f64) -> String {
     if amount < 1.0 {
-        figures::dollars(amount)
+        let text = figures::dollars(amount);
+        text.strip_suffix("00").unwrap_or(&text).to_owned()
     } else {
         format!("${amount:.2}")
     }
@@ -93,8 +94,8 @@ fn moment(micros: i64) -> String {
 pub(super) fn bytes(count: i64) -> String {
     match count {
         ..1_000 => format!("{count} B"),
-        ..1_000_000 => format!("{:.1} kB", count as f64 / 1e3),
-        ..1_000_000_000 => format!("{:.0} MB", count as f64 / 1e6),
+        1_000..1_000_000 => format!("{:.1} kB", count as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.0} MB", count as f64 / 1e6),
         _ => format!("{:.1} GB", count as f64 / 1e9),
     }
 }
@@ -139,8 +140,8 @@ mod tests {
             ["0 %", "0.4 %", "50 %"].map(String::from)
         );
         assert_eq!(
-            [dollars(0.0125), dollars(10.4)],
-            ["$0.0125", "$10.40"].map(String::from)
+            [dollars(0.0), dollars(0.0125), dollars(0.05), dollars(10.4)],
+            ["$0", "$0.0125", "$0.05", "$10.40"].map(String::from)
         );
         assert_eq!([share(1, 3), share(0, 0)], ["33 %", "–"].map(String::from));
         assert_eq!(moment(1_764_400_000_000_000), "2025-11-29 07:06 UTC");

@@ -124,11 +124,11 @@ fn a_page_fits_narrow_and_wide_screens_in_light_and_dark() {
             browser.resize(width, 900);
             browser.prefer(scheme);
             browser.open(&page);
-            let over = browser.value("document.scrollingElement.scrollWidth - innerWidth");
+            let over = browser.value("document.scrollingElement.scrollWidth - document.documentElement.clientWidth");
             assert_eq!(over, 0, "the page is wider than {width} pixels");
             browser.click("#r1-scores circle[data-n='40']");
             browser.until("!document.getElementById('detail').hidden");
-            let over = browser.value("document.scrollingElement.scrollWidth - innerWidth");
+            let over = browser.value("document.scrollingElement.scrollWidth - document.documentElement.clientWidth");
             assert_eq!(over, 0, "the details are wider than {width} pixels");
             // Text and its ground are far apart: at least 4.5 to 1.
             let contrast = browser.value(CONTRAST);

@@ -103,6 +103,7 @@ const ATTRIBUTES: &[&str] = &[
     "open",
     "type",
     "hidden",
+    "checked",
     "title",
 ];
 

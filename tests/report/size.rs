@@ -46,7 +46,7 @@ fn a_page_about_800_programs_is_a_few_megabytes() {
 fn a_very_long_run_is_thinned_and_its_figures_count_all() {
     let place = Place::new();
     let search = Search {
-        nodes: 4_500,
+        nodes: 5_000,
         lines: 3,
         ..Search::default()
     };
@@ -72,6 +72,6 @@ fn a_very_long_run_is_thinned_and_its_figures_count_all() {
         }
     }
     let run = &page.by_id("r1").text;
-    assert!(run.contains("The run made 4,500 programs") && run.contains(&format!("found it at step {}", best.step)));
+    assert!(run.contains("The run made 5,000 programs") && run.contains(&format!("found it at step {}", best.step)));
     assert!(html.len() < 6_000_000, "{}", html.len());
 }
