@@ -122,7 +122,7 @@ impl Search {
     }
 
     fn line(&self, place: usize, line: usize, numbers: &mut Numbers) -> String {
-        let hostile = if line % 7 == 0 { self.hostile } else { "" };
+        let hostile = if line.is_multiple_of(7) { self.hostile } else { "" };
         format!(
             "model_{line} = make_model(depth={}, rate=0.{}, name=\"p{place}\")  # {hostile}",
             numbers.next(90),
