@@ -2,7 +2,8 @@
 # Prepares what Clade needs beside Rust: the Python environment of candidate programs and the example tasks.
 #
 #     eval "$(scripts/setup.sh)"        the last line printed sets CLADE_PYTHON
-#     scripts/setup.sh --tests          also the environment of the tests' readers (CLADE_TEST_PYTHON)
+#     scripts/setup.sh --tests          also the environment of the tests' readers (CLADE_TEST_PYTHON), and Chromium, in which
+#                                       the tests open reports (CLADE_SKIP_CHROMIUM=1 goes without)
 #
 # Steps that are done already are skipped. CLADE_PYTHON_ENV and CLADE_TEST_PYTHON_ENV choose other folders than .venv and
 # .venv-test; PYTHON chooses the interpreter that the environments are made with.
@@ -43,6 +44,17 @@ find_python() {
     return 1
 }
 
+# The browser of the tests; they look for the same names.
+need_chromium() {
+    local name
+    [ "${CLADE_SKIP_CHROMIUM:-}" != 1 ] || return 0
+    for name in chromium chromium-browser google-chrome; do
+        ! command -v "$name" >/dev/null || return 0
+    done
+    say "the tests open reports in Chromium; CLADE_SKIP_CHROMIUM=1 goes without"
+    need_packages chromium
+}
+
 # make_env FOLDER LOCK: a virtual environment with exactly the locked packages.
 make_env() {
     local folder=$1 lock=$2 sum
@@ -80,7 +92,7 @@ for argument in "$@"; do
     case $argument in
     --tests) with_tests=true ;;
     -h | --help)
-        sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+        sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
         exit
         ;;
     *) fail "unknown argument $argument; the only one is --tests" ;;
@@ -93,6 +105,7 @@ say "Python is $python ($("$python" -c 'import platform; print(platform.python_v
 make_env "$candidates_env" "$root/configs/python/requirements.lock"
 if $with_tests; then
     make_env "$tests_env" "$root/configs/python/requirements-test.lock"
+    need_chromium
 fi
 make_examples
 printf 'export CLADE_PYTHON=%q\n' "$candidates_env/bin/python"

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use super::commands::{
     config::ConfigArgs, diff::DiffArgs, doctor::DoctorArgs, evolve::EvolveArgs, exec::ExecArgs, export::ExportArgs,
     grade::GradeArgs, init::InitArgs, model::ModelArgs, plot::PlotArgs, policy::PolicyArgs, quickstart::QuickstartArgs,
-    runs::RunsArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
+    report::ReportArgs, runs::RunsArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
 };
 use super::printer::Format;
 use super::terminal::ColorChoice;
@@ -104,6 +104,8 @@ pub enum Command {
     Watch(WatchArgs),
     /// Draw a run: scores over steps and the lineage of its programs.
     Plot(PlotArgs),
+    /// Write a page about one or several runs, to show or to send.
+    Report(ReportArgs),
     /// Show a program with its facts, code, logs and children.
     Show(ShowArgs),
     /// Compare two programs.

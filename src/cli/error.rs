@@ -9,6 +9,7 @@ use datafusion::error::DataFusionError;
 use crate::config::ConfigError;
 use crate::engine::EngineError;
 use crate::plot::PlotError;
+use crate::report::ReportError;
 
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,9 @@ pub enum CliError {
     /// A result could not be drawn.
     #[error(transparent)]
     Plot(#[from] PlotError),
+    /// A report could not be written.
+    #[error(transparent)]
+    Report(#[from] ReportError),
     /// Rows could not be written.
     #[error(transparent)]
     Arrow(#[from] ArrowError),

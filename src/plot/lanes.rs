@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::History;
 
 /// The lanes of a history.
-pub(super) struct Lanes {
+pub(crate) struct Lanes {
     /// Lane of every node, from 0.
     pub lane: Vec<usize>,
     /// Number of lanes.

@@ -15,6 +15,8 @@ mod tests;
 use std::collections::HashMap;
 
 pub use canvas::PlotError;
+pub(crate) use lanes::Lanes;
+pub(crate) use scale::{ScoreRange, step_ticks, ticks};
 
 /// The run a picture shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,21 +68,24 @@ pub fn render(run: &PlotRun, nodes: &[PlotNode]) -> Result<String, PlotError> {
 }
 
 /// The nodes in commit order with what both panels need to know.
-struct History {
-    nodes: Vec<PlotNode>,
+pub(crate) struct History {
+    /// The nodes.
+    pub nodes: Vec<PlotNode>,
     /// Index of the first parent.
-    parents: Vec<Option<usize>>,
+    pub parents: Vec<Option<usize>>,
     /// Index of the second parent.
-    second_parents: Vec<Option<usize>>,
+    pub second_parents: Vec<Option<usize>>,
     /// Index of the best node.
-    best: Option<usize>,
+    pub best: Option<usize>,
     /// The best node and its ancestors by first parent, root first.
-    best_path: Vec<usize>,
-    higher_is_better: bool,
+    pub best_path: Vec<usize>,
+    /// Direction of the metric.
+    pub higher_is_better: bool,
 }
 
 impl History {
-    fn new(higher_is_better: bool, nodes: Vec<PlotNode>) -> Self {
+    /// The history of nodes that are in commit order.
+    pub fn new(higher_is_better: bool, nodes: Vec<PlotNode>) -> Self {
         let index: HashMap<&str, usize> = nodes
             .iter()
             .enumerate()
@@ -123,12 +128,12 @@ impl History {
     }
 
     /// Largest step.
-    fn last_step(&self) -> u64 {
+    pub fn last_step(&self) -> u64 {
         self.nodes.last().map_or(1, |node| node.step.max(1))
     }
 
     /// Index and score of every valid node, in commit order.
-    fn scored(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
+    pub fn scored(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
         self.nodes
             .iter()
             .enumerate()
@@ -138,13 +143,13 @@ impl History {
 
 impl PlotNode {
     /// The score, when it counts.
-    fn valid_score(&self) -> Option<f64> {
+    pub(crate) fn valid_score(&self) -> Option<f64> {
         self.score.filter(|score| score.is_finite() && !self.failed)
     }
 }
 
 /// Whether `score` is strictly better than `leading`.
-fn is_better(higher_is_better: bool, score: f64, leading: f64) -> bool {
+pub(crate) fn is_better(higher_is_better: bool, score: f64, leading: f64) -> bool {
     if higher_is_better {
         score > leading
     } else {

@@ -2,7 +2,7 @@
 
 /// A range of scores on an axis; scores beyond it are drawn at its edge.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct ScoreRange {
+pub(crate) struct ScoreRange {
     pub low: f64,
     pub high: f64,
 }
@@ -64,7 +64,7 @@ impl ScoreRange {
 const EVERY_STEP: u64 = 24;
 
 /// About `count` round values within a range, with the decimals they need.
-pub(super) fn ticks(low: f64, high: f64, count: usize) -> (Vec<f64>, usize) {
+pub(crate) fn ticks(low: f64, high: f64, count: usize) -> (Vec<f64>, usize) {
     let raw = (high - low) / count.max(1) as f64;
     if !(raw.is_finite() && raw > 0.0) {
         return (vec![low], 0);
@@ -76,7 +76,8 @@ pub(super) fn ticks(low: f64, high: f64, count: usize) -> (Vec<f64>, usize) {
         .find(|step| *step >= raw * 0.999);
     let step = step.unwrap_or(10.0 * magnitude);
     let mut decimals = (-magnitude.log10().round()).max(0.0) as usize;
-    if (step / magnitude - 2.5).abs() < 1e-9 {
+    // 2.5 and 0.25 need a decimal more than their magnitude says, 25 does not.
+    if magnitude < 5.0 && (step / magnitude - 2.5).abs() < 1e-9 {
         decimals += 1;
     }
     let first = (low / step).ceil() as i64;
@@ -85,7 +86,7 @@ pub(super) fn ticks(low: f64, high: f64, count: usize) -> (Vec<f64>, usize) {
 }
 
 /// Whole steps from 1 to `last`: all of them where there is room for their labels, else round ones.
-pub(super) fn step_ticks(last: u64, count: usize) -> Vec<u64> {
+pub(crate) fn step_ticks(last: u64, count: usize) -> Vec<u64> {
     if last <= EVERY_STEP {
         return (1..=last).collect();
     }
@@ -145,6 +146,8 @@ mod tests {
             (vec![0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0], 1)
         );
         assert_eq!(ticks(0.71, 0.79, 4).1, 2);
+        assert_eq!(ticks(0.0, 10.0, 4), (vec![0.0, 2.5, 5.0, 7.5, 10.0], 1));
+        assert_eq!(ticks(0.0, 750.0, 3), (vec![0.0, 250.0, 500.0, 750.0], 0));
         assert_eq!(step_ticks(40, 8), vec![1, 5, 10, 15, 20, 25, 30, 35, 40]);
         assert_eq!(step_ticks(1, 8), vec![1]);
         assert_eq!(step_ticks(6, 8), vec![1, 2, 3, 4, 5, 6]);

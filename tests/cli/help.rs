@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fixture::Place;
 
-const COMMANDS: [&[&str]; 33] = [
+const COMMANDS: [&[&str]; 34] = [
     &[],
     &["init"],
     &["quickstart"],
@@ -30,6 +30,7 @@ const COMMANDS: [&[&str]; 33] = [
     &["runs", "resume"],
     &["watch"],
     &["plot"],
+    &["report"],
     &["show"],
     &["diff"],
     &["export"],

@@ -24,3 +24,5 @@ mod crash;
 mod peers;
 #[path = "../readers/mod.rs"]
 mod readers;
+#[path = "../report/mod.rs"]
+mod report;

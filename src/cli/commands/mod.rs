@@ -12,6 +12,7 @@ pub mod model;
 pub mod plot;
 pub mod policy;
 pub mod quickstart;
+pub mod report;
 pub mod runs;
 pub mod show;
 pub mod sql;
@@ -36,6 +37,7 @@ pub async fn run(command: Command, context: Context) -> Result<(), CliError> {
         Command::Runs(args) => runs::run(args, &context).await,
         Command::Watch(args) => watch::run(args, &context).await,
         Command::Plot(args) => plot::run(args, &context).await,
+        Command::Report(args) => report::run(args, &context).await,
         Command::Show(args) => show::run(args, &context).await,
         Command::Diff(args) => diff::run(args, &context).await,
         Command::Export(args) => export::run(args, &context).await,

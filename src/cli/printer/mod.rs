@@ -23,7 +23,9 @@ use super::output::standard_output;
 use super::terminal::{Look, Terminal, note};
 use crate::engine::{Notice, QueryOutput};
 
-pub use text::{counted, dollars, duration, log_end, numbered, score, thousands, unified_diff, wrapped};
+pub use text::{log_end, numbered, unified_diff, wrapped};
+
+pub use crate::figures::{counted, dollars, duration, score, thousands};
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

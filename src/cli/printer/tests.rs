@@ -144,31 +144,6 @@ fn one_text_of_several_lines_is_written_as_it_is() {
 }
 
 #[test]
-fn times_and_numbers_as_people_say_them() {
-    for (seconds, said) in [
-        (0.0, "0 s"),
-        (0.351, "0.35 s"),
-        (4.24, "4.2 s"),
-        (9.96, "10 s"),
-        (52.4, "52 s"),
-        (59.7, "1 min 0 s"),
-        (190.0, "3 min 10 s"),
-        (3_599.6, "1 h 0 min"),
-        (7_500.0, "2 h 5 min"),
-    ] {
-        assert_eq!(duration(seconds), said);
-    }
-    assert_eq!(score(0.992_666_666_666_7), "0.992667");
-    assert_eq!((score(2.5), score(-0.000_012_345)), ("2.5".into(), "-1.234e-5".into()));
-    assert_eq!(thousands(1_234_567), "1,234,567");
-    assert_eq!(thousands(-999), "-999");
-    assert_eq!(
-        (counted(1, "job"), counted(0, "job")),
-        ("1 job".into(), "0 jobs".into())
-    );
-}
-
-#[test]
 fn a_table_is_never_wider_than_its_terminal() {
     use unicode_width::UnicodeWidthStr;
 

@@ -13,65 +13,6 @@ const CONTEXT: usize = 3;
 /// Lines of a log that are shown.
 const LOG_LINES: usize = 40;
 
-/// US dollars, to a hundredth of a cent.
-pub fn dollars(amount: f64) -> String {
-    if amount == 0.0 {
-        "$0".to_owned()
-    } else {
-        format!("${amount:.4}")
-    }
-}
-
-/// A time as people say it: `0.35 s`, `4.2 s`, `52 s`, `3 min 10 s`, `2 h 5 min`.
-pub fn duration(seconds: f64) -> String {
-    let whole = seconds.round();
-    if seconds < 0.005 {
-        return "0 s".to_owned();
-    }
-    if seconds < 0.995 {
-        return format!("{seconds:.2} s");
-    }
-    if seconds < 9.95 {
-        return format!("{seconds:.1} s");
-    }
-    if whole < 60.0 {
-        return format!("{whole} s");
-    }
-    if whole < 3600.0 {
-        return format!("{} min {} s", (whole / 60.0).floor(), whole % 60.0);
-    }
-    let minutes = (seconds / 60.0).round();
-    format!("{} h {} min", (minutes / 60.0).floor(), minutes % 60.0)
-}
-
-/// A score with as many digits as tell scores apart: six decimals, or four digits when it is tiny.
-pub fn score(value: f64) -> String {
-    if value != 0.0 && value.abs() < 1e-4 {
-        return format!("{value:.3e}");
-    }
-    let text = format!("{value:.6}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// A number with its thing, in the plural where it must be.
-pub fn counted(number: u64, thing: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {thing}{plural}")
-}
-
-/// A whole number with its thousands apart: `12,345`.
-pub fn thousands(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut text = String::from(if number < 0 { "-" } else { "" });
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// The end of a program's log.
 pub struct LogEnd {
     /// The last lines.

@@ -1,0 +1,46 @@
+-- One row: a run with its task, what it found and spent, and how its submission was graded. A run that says running but that
+-- nobody conducts was interrupted.
+-- Parameters: $run.
+SELECT r.run_id, r.task_id, t.title, t.modality, t.task_type, t.metric, t.higher_is_better, t.validation,
+       CASE WHEN r.status = 'running' AND l.owner IS NULL THEN 'interrupted' ELSE r.status END AS status,
+       r.stop_reason, r.error, r.policy, r.policy_sql, r.model, r.sandbox, r.mode, r.seed, r.workers, r.steps_limit,
+       r.engine_version, r.created_at,
+       (arrow_cast(arrow_cast(coalesce(r.finished_at, now()), 'Timestamp(Microsecond, Some("UTC"))'), 'Int64')
+        - arrow_cast(coalesce(r.started_at, r.created_at), 'Int64')) / 1e6 AS seconds,
+       b.node_id AS best_node_id, b.step AS best_step, b.operator AS best_operator, b.method_family AS best_family, b.score AS best_score,
+       f.step AS first_step, f.score AS first_score,
+       coalesce(s.programs, 0) AS programs, coalesce(s.failed, 0) AS failed, coalesce(s.last_step, 0) AS last_step,
+       s.model_seconds, s.sandbox_seconds, s.tokens_prompt, s.tokens_completion, s.cost_usd,
+       coalesce(s.unknown_tokens, 0) AS unknown_tokens, coalesce(s.unknown_costs, 0) AS unknown_costs,
+       g.status AS grade_status, g.valid AS grade_valid, g.detail AS grade_detail, g.score AS test_score,
+       g.medal, g.rank, g.teams, c.step AS graded_step
+FROM evo.runs r
+JOIN gym.tasks t ON t.task_id = r.task_id
+LEFT JOIN sandbox.leases l ON l.kind = 'run' AND l.id = r.run_id AND l.is_live
+LEFT JOIN evo.best b ON b.run_id = r.run_id AND b.task_id = r.task_id
+LEFT JOIN (
+  SELECT run_id, first_value(step ORDER BY step) AS step, first_value(score ORDER BY step) AS score
+  FROM evo.nodes
+  WHERE run_id = $run AND operator = 'draft' AND NOT is_buggy AND signed_score IS NOT NULL
+  GROUP BY run_id) f ON f.run_id = r.run_id
+LEFT JOIN (
+  SELECT run_id,
+         count(*)                                                                  AS programs,
+         count(*) FILTER (WHERE is_buggy)                                          AS failed,
+         max(step)                                                                 AS last_step,
+         sum(model_seconds)                                                        AS model_seconds,
+         sum(sandbox_seconds)                                                      AS sandbox_seconds,
+         sum(tokens_prompt)                                                        AS tokens_prompt,
+         sum(tokens_completion)                                                    AS tokens_completion,
+         count(*) FILTER (WHERE tokens_prompt IS NULL OR tokens_completion IS NULL) AS unknown_tokens,
+         sum(cost_usd)                                                             AS cost_usd,
+         count(*) FILTER (WHERE cost_usd IS NULL)                                  AS unknown_costs
+  FROM evo.nodes
+  WHERE run_id = $run
+  GROUP BY run_id) s ON s.run_id = r.run_id
+LEFT JOIN (
+  SELECT *, row_number() OVER (ORDER BY graded_at DESC, submission_id) AS place
+  FROM bench.grades
+  WHERE run_id = $run) g ON g.run_id = r.run_id AND g.place = 1
+LEFT JOIN evo.nodes c ON c.node_id = g.node_id
+WHERE r.run_id = $run

@@ -1,0 +1,9 @@
+//! Reports: what is in a page, what hostile texts can do in it, how large it gets, and how it works in a browser.
+
+mod browser;
+mod chromium;
+mod contents;
+mod history;
+mod hostile;
+mod html;
+mod size;
