@@ -43,6 +43,7 @@ impl Defaults {
                 warm: config.sandbox.warm,
                 cache: search.cache,
                 max_tries: i64::from(search.max_tries),
+                prompt_tokens: config.prompts.max_tokens,
             },
             final_seconds: search
                 .final_seconds
@@ -100,6 +101,7 @@ impl Defaults {
                     .map_or(attempt.timeout_seconds, |timeout| timeout.as_secs_f64()),
                 warm: given.warm.unwrap_or(attempt.warm),
                 cache: given.cache.unwrap_or(attempt.cache),
+                prompt_tokens: given.prompt_tokens.unwrap_or(attempt.prompt_tokens),
                 ..attempt
             },
             policy: self.policy_settings(given),

@@ -27,7 +27,7 @@ pub use options::{ModelOptions, OptionsError, Provider, WrongOption};
 pub use registry::{ModelEntry, ModelRegistry, Origin, StoredModel, StoredModels};
 pub use replay::{RecordedGenerations, Replay};
 pub use request::{GenerateRequest, Message, NodeContext, Role, Sample, SamplingParams, TaskContext, UsageDetails};
-pub use tokenizer::{Tokenizer, TokenizerError};
+pub use tokenizer::{TokenCounter, Tokenizer, TokenizerError};
 
 #[cfg(test)]
 mod tests;

@@ -74,6 +74,14 @@ pub struct AttemptSettings {
     pub cache: bool,
     /// Most times the attempt is taken up before it counts as failed.
     pub max_tries: i64,
+    /// Most tokens of the prompt.
+    #[serde(default = "unbounded")]
+    pub prompt_tokens: u64,
+}
+
+/// Attempts that were planned before prompts had a budget have none.
+fn unbounded() -> u64 {
+    u64::MAX
 }
 
 impl Attempt {

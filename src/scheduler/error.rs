@@ -120,11 +120,11 @@ impl SchedulerError {
             | Self::Unconfirmed(_) => ErrorClass::Infra,
             Self::Model(error) => error.class(),
             Self::Sandbox(error) => error.class(),
+            Self::Prompt(error) => error.class(),
             Self::Cancelled => ErrorClass::Cancelled,
             Self::Budget(_)
             | Self::RunTaken(_)
             | Self::RunLost(_)
-            | Self::Prompt(_)
             | Self::Operator(_)
             | Self::Task { .. }
             | Self::Policy { .. }

@@ -8,11 +8,10 @@ use super::attempt::Attempt;
 use super::context;
 use super::error::{Result, SchedulerError};
 use super::expand::{ExpandPlan, attempts_of};
-use super::generate::task_context;
+use super::prepare;
 use super::runs::Scheduler;
 use super::services::Services;
-use crate::model::Message;
-use crate::operators::Operator;
+use crate::operators::{Operator, Prompt};
 
 /// Estimate for one input row.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -62,18 +61,15 @@ impl Scheduler {
 ///
 /// # Errors
 /// When the task or the context cannot be read, or the prompt does not render.
-pub(super) async fn prompt(services: &Services, attempt: &Attempt, operator: Operator) -> Result<Vec<Message>> {
+pub(super) async fn prompt(services: &Services, attempt: &Attempt, operator: Operator) -> Result<Prompt> {
     let task = services.task(&attempt.task_id).await?;
     let nodes = context::nodes(services, attempt, operator).await?;
-    let context = task_context(&task, attempt);
-    Ok(services
-        .prompts
-        .render(operator, &context, &nodes, attempt.prompt_budget)?)
+    prepare::prompt(services, attempt, operator, &task, &nodes).await
 }
 
 async fn prompt_bytes(services: &Services, attempt: &Attempt, operator: Operator) -> Result<i64> {
-    let messages = prompt(services, attempt, operator).await?;
-    let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
+    let prompt = prompt(services, attempt, operator).await?;
+    let bytes: usize = prompt.messages.iter().map(|message| message.content.len()).sum();
     Ok(i64::try_from(bytes).unwrap_or(i64::MAX))
 }
 

@@ -9,9 +9,10 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::error::{Result, SchedulerError};
+use super::overview::Overviews;
 use crate::gym::Task;
 use crate::model::ModelRegistry;
-use crate::operators::Prompts;
+use crate::operators::{Interpreter, Prompts};
 use crate::sandbox::{Evaluator, Executor, Limits};
 use crate::session::Queries;
 
@@ -38,8 +39,10 @@ pub struct Services {
     pub models: ModelRegistry,
     /// Sandboxes.
     pub sandboxes: Sandboxes,
-    /// Prompt templates.
+    /// Prompt templates and skills.
     pub prompts: Prompts,
+    /// The interpreter of candidates, whose packages prompts name.
+    pub interpreter: Interpreter,
     /// Limits of a candidate; the wall limit comes from the attempt.
     pub candidate_limits: Limits,
     /// Limits of an evaluation.
@@ -54,6 +57,8 @@ pub struct Services {
     pub owner: String,
     /// Tasks that were loaded, by id.
     pub tasks: Mutex<HashMap<String, Arc<Task>>>,
+    /// Overviews of their files.
+    pub overviews: Overviews,
 }
 
 impl Services {
