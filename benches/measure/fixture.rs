@@ -11,6 +11,7 @@ use clade_catalog::{Rows, Txn, Value};
 use datafusion::arrow::array::RecordBatch;
 
 use crate::instant::{Instant, Scripted};
+use crate::verbose::Verbose;
 
 /// The task of every store.
 pub const TASK: &str = "toy";
@@ -37,7 +38,7 @@ pub async fn open(store: &Path, mode: OpenMode) -> Result<Arc<Engine>> {
         evaluator: instant,
     };
     let extensions = Extensions {
-        models: vec![Arc::new(Scripted::default())],
+        models: vec![Arc::new(Scripted::default()), Arc::new(Verbose { lines: 80 })],
         sandboxes: [("instant".to_owned(), sandbox)].into(),
         clock: None,
     };

@@ -1,6 +1,6 @@
 //! Every figure of docs/performance.md that is not the sandbox's: `cargo bench --bench measure [-- PART …]`.
 //!
-//! The parts are store, selection, harness, memory and analytics; without a name all of them run. `CLADE_MEASURE_DIR` is the
+//! The parts are store, selection, harness, prompts, memory and analytics; without a name all of them run. `CLADE_MEASURE_DIR` is the
 //! folder of the stores that are made (a temporary one by default, removed at the end); `CLADE_TEST_PYTHON` is the
 //! interpreter with duckdb and deltalake that analytics compares with.
 
@@ -12,8 +12,11 @@ mod history;
 mod instant;
 mod machine;
 mod memory;
+mod prompts;
 mod selection;
 mod store;
+#[path = "../../tests/engine/verbose.rs"]
+mod verbose;
 
 use std::path::PathBuf;
 
@@ -21,7 +24,7 @@ use anyhow::{Result, bail};
 
 use self::machine::{Report, state};
 
-const PARTS: [&str; 5] = ["store", "selection", "harness", "memory", "analytics"];
+const PARTS: [&str; 6] = ["store", "selection", "harness", "prompts", "memory", "analytics"];
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -58,6 +61,9 @@ async fn main() -> Result<()> {
     }
     if wanted("harness") {
         harness::measure(&mut report, &folder).await?;
+    }
+    if wanted("prompts") {
+        prompts::measure(&mut report, &folder).await?;
     }
     if wanted("memory") {
         memory::measure(&mut report, &folder).await?;

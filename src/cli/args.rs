@@ -6,8 +6,9 @@ use clap::{Args, Parser, Subcommand};
 
 use super::commands::{
     config::ConfigArgs, diff::DiffArgs, doctor::DoctorArgs, evolve::EvolveArgs, exec::ExecArgs, export::ExportArgs,
-    grade::GradeArgs, init::InitArgs, model::ModelArgs, plot::PlotArgs, policy::PolicyArgs, quickstart::QuickstartArgs,
-    report::ReportArgs, runs::RunsArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
+    grade::GradeArgs, init::InitArgs, model::ModelArgs, plot::PlotArgs, policy::PolicyArgs, prompt::PromptArgs,
+    quickstart::QuickstartArgs, report::ReportArgs, runs::RunsArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs,
+    watch::WatchArgs,
 };
 use super::printer::Format;
 use super::terminal::ColorChoice;
@@ -76,6 +77,39 @@ pub struct FormatArgs {
     pub format: Format,
 }
 
+/// Files of the user that prompts are made of.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PromptSourceArgs {
+    /// Folder of notes that enter prompts: <task>.md for one task, general.md for every task [default: prompts.skills of the
+    /// configuration].
+    #[arg(long, value_name = "DIR")]
+    pub skills: Option<PathBuf>,
+    /// Folder of templates that take the place of the built-in ones of the same names [default: prompts.templates of the
+    /// configuration].
+    #[arg(long, value_name = "DIR")]
+    pub prompts: Option<PathBuf>,
+}
+
+impl PromptSourceArgs {
+    /// Values of the configuration that the flags set.
+    pub fn overrides(&self) -> Vec<Override> {
+        let flags = [
+            ("prompts.skills", "--skills", &self.skills),
+            ("prompts.templates", "--prompts", &self.prompts),
+        ];
+        flags
+            .into_iter()
+            .filter_map(|(key, flag, path)| {
+                Some(Override {
+                    key: key.to_owned(),
+                    value: path.as_ref()?.to_string_lossy().into_owned(),
+                    flag: flag.to_owned(),
+                })
+            })
+            .collect()
+    }
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -91,6 +125,11 @@ pub enum Command {
     Model(ModelArgs),
     /// List, show, make and try selection policies.
     Policy(PolicyArgs),
+    /// Print the prompt that an operator would send, without sending it.
+    ///
+    /// The prompt is that of a request made now: of the next step of a run with --run, else of an EXPAND outside of any run. Nothing
+    /// is written.
+    Prompt(PromptArgs),
     /// Search for better programs on a task.
     ///
     /// What is left out has the default of the configuration; `clade config search` shows it. Ctrl-C finishes the

@@ -10,6 +10,7 @@ mod error;
 mod load;
 mod log;
 mod machine;
+mod prompts;
 mod python;
 mod sandbox;
 mod search;
@@ -30,6 +31,7 @@ pub use entries::Entry;
 pub use error::ConfigError;
 pub use load::{DEFAULT_ORIGIN, DEFAULTS, Loaded, Override, Sources};
 pub use log::LogConfig;
+pub use prompts::PromptsConfig;
 pub use python::PythonConfig;
 pub use sandbox::SandboxConfig;
 pub use search::{PolicySettings, SearchConfig, SearchMode};
@@ -48,6 +50,8 @@ pub struct Config {
     pub sandbox: SandboxConfig,
     /// Defaults of a search run.
     pub search: SearchConfig,
+    /// What prompts are made of.
+    pub prompts: PromptsConfig,
     /// What statements may reach.
     pub access: AccessConfig,
     /// Models by name, beyond the built-in ones.

@@ -61,6 +61,11 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
             sandbox.evaluation_seconds > 0,
             AT_LEAST_ONE,
         ),
+        (
+            "prompts.max_tokens",
+            (1_000..=10_000_000).contains(&config.prompts.max_tokens),
+            "must be from 1000 to 10000000",
+        ),
         ("search.policy", !search.policy.is_empty(), NOT_EMPTY),
         ("search.model", !search.model.is_empty(), NOT_EMPTY),
         ("search.steps", search.steps > 0, AT_LEAST_ONE),

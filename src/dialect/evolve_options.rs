@@ -82,6 +82,8 @@ option_table! {
         memory_model: String, Range::Any;
         /// Answer equal requests from the response cache. Default true.
         cache: bool, Range::Any;
+        /// Most tokens of one prompt: what helps least is left out of a longer one. Default: prompts.max_tokens.
+        prompt_tokens: u64, Range::Within(1_000.0, 10_000_000.0);
         /// Start candidates from the warm pool. Default true.
         warm: bool, Range::Any;
         /// Go on under a cost budget although the model's price is not known. Default false.

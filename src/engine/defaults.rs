@@ -49,6 +49,7 @@ impl Defaults {
                 cache: search.cache,
                 max_tries: i64::from(search.max_tries),
                 memory_model: search.memory_model.clone(),
+                prompt_tokens: config.prompts.max_tokens,
             },
             final_seconds: search
                 .final_seconds
@@ -107,6 +108,7 @@ impl Defaults {
                 warm: given.warm.unwrap_or(attempt.warm),
                 cache: given.cache.unwrap_or(attempt.cache),
                 memory_model: memory_model(given.memory_model.clone(), attempt.memory_model.clone()),
+                prompt_tokens: given.prompt_tokens.unwrap_or(attempt.prompt_tokens),
                 ..attempt
             },
             policy: self.policy_settings(given),
@@ -123,10 +125,7 @@ impl Defaults {
                 "migration_interval",
                 whole(given.migration_interval, configured.migration_interval),
             ),
-            (
-                "migration_size",
-                whole(given.migration_size, configured.migration_size),
-            ),
+            ("migration_size", whole(given.migration_size, configured.migration_size)),
             ("drafts", whole(given.drafts, configured.drafts)),
             ("debug_depth", whole(given.debug_depth, configured.debug_depth)),
             (

@@ -26,11 +26,13 @@ use super::settings_table::SettingsTable;
 use crate::config::{Config, Loaded};
 use crate::memory::MemoryPrompts;
 use crate::model::{Evolver, Generator, ModelAccess, ModelRegistry, Replay};
-use crate::operators::Prompts;
+use crate::operators::Interpreter;
 use crate::plan::ExpandHandler;
 use crate::policy::{PolicyCompare, PolicyTrace};
 use crate::sandbox::{Limits, NativeExecutor, NativeOptions, ProcessExecutor, ProcessOptions};
-use crate::scheduler::{Sandbox, Sandboxes, Scheduler, Services, SummariesInWork, sweep_work_dir, this_process};
+use crate::scheduler::{
+    Overviews, Sandbox, Sandboxes, Scheduler, Services, SummariesInWork, sweep_work_dir, this_process,
+};
 use crate::session::{Catalog, Queries, build};
 
 /// How the store is opened.
@@ -114,10 +116,12 @@ impl Engine {
             work_dir: work_dir(&store),
             clock: Arc::clone(&clock),
             owner: this_process(),
-            prompts: Prompts::embedded().map_err(|error| EngineError::Config(format!("prompt templates: {error}")))?,
+            prompts: super::prompts::prompts(&config, &queries).await?,
             memory_prompts: MemoryPrompts::embedded()
                 .map_err(|error| EngineError::Config(format!("prompt templates: {error}")))?,
             summaries: SummariesInWork::default(),
+            interpreter: Interpreter::new(interpreter(&config)?),
+            overviews: Overviews::default(),
             queries: Arc::clone(&queries),
             tasks: Mutex::default(),
             store: store.clone(),
@@ -296,12 +300,17 @@ fn models(
     Ok(models)
 }
 
-fn sandboxes(config: &Config) -> Result<Sandboxes> {
+/// The interpreter of candidates.
+fn interpreter(config: &Config) -> Result<PathBuf> {
     let cwd = std::env::current_dir().map_err(|source| EngineError::Io {
         path: PathBuf::from("."),
         source,
     })?;
-    let python = config.python.resolve(&config.store.path, &cwd);
+    Ok(config.python.resolve(&config.store.path, &cwd))
+}
+
+fn sandboxes(config: &Config) -> Result<Sandboxes> {
+    let python = interpreter(config)?;
     let store = std::path::absolute(&config.store.path).map_err(|source| EngineError::Io {
         path: config.store.path.clone(),
         source,

@@ -38,6 +38,8 @@ impl Engine {
         txn.append("gym.build_events", event_rows(&imported)?);
         self.store().commit(txn).await?;
         services.forget_task(&imported.task.task_id);
+        let task = services.task(&imported.task.task_id).await?;
+        services.keep_overview(&task).await?;
         Ok(imported)
     }
 

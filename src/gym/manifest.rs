@@ -15,7 +15,7 @@ pub struct Manifest {
     pub id: Option<String>,
     /// Title.
     pub title: Option<String>,
-    /// tabular, text, image, audio, time_series or mixed.
+    /// tabular, text, image, audio, time_series, mixed or scientific.
     pub modality: Option<Modality>,
     /// binary, multiclass, regression, multi_target, ranking, forecasting or other.
     pub task_type: Option<TaskType>,
@@ -70,6 +70,9 @@ macro_rules! names {
         pub enum $type { $($(#[$vdoc])* $variant),+ }
 
         impl $type {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
             /// Name as stored.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
@@ -93,6 +96,8 @@ names! {
         TimeSeries => "time_series",
         /// More than one of them.
         Mixed => "mixed",
+        /// A problem from research, with files and rules of its own.
+        Scientific => "scientific",
     }
 }
 

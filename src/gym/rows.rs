@@ -11,7 +11,7 @@ pub struct TaskRow {
     pub title: String,
     /// Description that candidates read.
     pub description: String,
-    /// tabular, text, image, audio, time_series or mixed.
+    /// tabular, text, image, audio, time_series, mixed or scientific.
     pub modality: String,
     /// binary, multiclass, regression, multi_target, ranking, forecasting or other.
     pub task_type: String,

@@ -57,7 +57,10 @@ impl MemoryPrompts {
             parents => node.parents,
         };
         let message = |role, template: &'static str| {
-            let rendered = self.templates.get_template(template).and_then(|found| found.render(&values));
+            let rendered = self
+                .templates
+                .get_template(template)
+                .and_then(|found| found.render(&values));
             rendered
                 .map(|content| Message { role, content })
                 .map_err(|source| MemoryPromptError {

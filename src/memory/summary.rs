@@ -128,8 +128,7 @@ mod tests {
 
     #[test]
     fn exactly_two_texts_are_a_summary() {
-        let answer =
-            "```json\n{\"method_overview\": \" A forest. \", \"parent_comparison_experience\": \"More trees did not help.\"}\n```";
+        let answer = "```json\n{\"method_overview\": \" A forest. \", \"parent_comparison_experience\": \"More trees did not help.\"}\n```";
         assert_eq!(
             Summary::read(answer).unwrap(),
             Summary {

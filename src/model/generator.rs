@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::ModelError;
 use super::gate::Pause;
 use super::request::{GenerateRequest, Sample, TextRequest, UsageDetails};
+use super::tokenizer::TokenCounter;
 
 /// What one token costs, in US dollars a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -144,6 +145,11 @@ pub trait Generator: Send + Sync + Debug {
     async fn probe(&self, cancel: &CancellationToken) -> Result<Option<Sample>, ModelError> {
         let _ = cancel;
         Ok(None)
+    }
+
+    /// What counts the tokens of its prompts; a rough estimate for a model without a tokenizer.
+    async fn token_counter(&self) -> Result<TokenCounter, ModelError> {
+        Ok(TokenCounter::Bytes)
     }
 
     /// Until when and why it sends nothing.

@@ -26,8 +26,10 @@ pub use openai::{OpenAi, Profile, prompt_token_bound};
 pub use options::{ModelOptions, OptionsError, Provider, WrongOption};
 pub use registry::{ModelEntry, ModelRegistry, Origin, StoredModel, StoredModels};
 pub use replay::{RecordedGenerations, Replay};
-pub use request::{GenerateRequest, Message, NodeContext, Role, Sample, SamplingParams, TaskContext, TextRequest, UsageDetails};
-pub use tokenizer::{Tokenizer, TokenizerError};
+pub use request::{
+    GenerateRequest, Message, NodeContext, Role, Sample, SamplingParams, TaskContext, TextRequest, UsageDetails,
+};
+pub use tokenizer::{TokenCounter, Tokenizer, TokenizerError};
 
 #[cfg(test)]
 mod tests;

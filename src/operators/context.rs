@@ -16,6 +16,16 @@ pub fn context_sql(operator: Operator) -> &'static str {
     }
 }
 
+/// The query for where the search stands: a row a method family, the best first; parameters `$run_id` and `$task_id`.
+pub fn board_sql() -> &'static str {
+    include_str!("../../sql/context/board.sql")
+}
+
+/// The query for the facts of nodes that a prompt shows; parameters `$seq0` to `$seq7` and `$node0` to `$node7`.
+pub fn facts_sql() -> &'static str {
+    include_str!("../../sql/context/facts.sql")
+}
+
 /// The most related nodes of each kind that an operator is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ContextSizes {
@@ -94,8 +104,12 @@ pub struct ContextNode {
     pub method_family: String,
     /// Seconds in the sandbox.
     pub sandbox_seconds: Option<f64>,
-    /// What the program does, in the words of the memory model.
+    /// Gain over its best scored parent.
+    pub delta_vs_parent: Option<f64>,
+    /// What the program does, by the memory model.
     pub method_overview: Option<String>,
-    /// What was changed against its parent and what that taught, in the words of the memory model.
+    /// What changed against its parent and what it taught, by the memory model.
     pub parent_comparison_experience: Option<String>,
+    /// What lies between it and the parent that is shown, as a diff.
+    pub change: Option<String>,
 }

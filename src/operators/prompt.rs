@@ -1,151 +1,187 @@
-//! Prompts: minijinja templates under `configs/prompts/`, one an operator, over the task and the nodes of the context.
+//! Prompts: the templates over the facts, within a budget of tokens.
 
-use minijinja::{Environment, UndefinedBehavior, context};
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use std::path::Path;
+
+use minijinja::Value;
 
 use super::Operator;
-use super::context::{ContextNode, context_sql};
-use crate::model::{Message, Role, TaskContext};
+use super::cut::{self, Cut};
+use super::facts::PromptFacts;
+use super::sample;
+use super::skills::Skills;
+use super::source::SourceError;
+use super::templates::Templates;
+use crate::error::ErrorClass;
+use crate::model::{Message, Role, TokenCounter};
 
-const TEMPLATES: [(&str, &str); 7] = [
-    ("system.j2", include_str!("../../configs/prompts/system.j2")),
-    ("task.j2", include_str!("../../configs/prompts/task.j2")),
-    ("node.j2", include_str!("../../configs/prompts/node.j2")),
-    ("draft.j2", include_str!("../../configs/prompts/draft.j2")),
-    ("improve.j2", include_str!("../../configs/prompts/improve.j2")),
-    ("debug.j2", include_str!("../../configs/prompts/debug.j2")),
-    ("crossover.j2", include_str!("../../configs/prompts/crossover.j2")),
-];
-
-/// Parts of a time budget in which a prompt states what is left: finer figures would differ between runs of one seed, whose
-/// prompts are otherwise the same and whose replies could be taken from the cache.
-const TIME_PARTS: f64 = 20.0;
-
-/// What is left of the budgets, as a prompt states it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PromptBudget {
-    /// Steps left, this one included.
-    pub steps_left: Option<i64>,
-    /// Seconds left, to a twentieth of the limit.
-    pub seconds_left: Option<i64>,
+/// A prompt that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PromptError {
+    /// A template failed.
+    #[error("the prompt of a {operator} could not be rendered: {source}")]
+    Render {
+        /// The operator.
+        operator: Operator,
+        /// Cause.
+        source: SourceError,
+    },
+    /// What may not be cut is too long.
+    #[error(
+        "the prompt of a {operator} takes {needed} tokens with all that can be cut left out, but its budget is {budget}: raise \
+         prompts.max_tokens (or the option prompt_tokens), or shorten the task's description"
+    )]
+    TooLong {
+        /// The operator.
+        operator: Operator,
+        /// Tokens of the shortest prompt.
+        needed: u64,
+        /// The budget.
+        budget: u64,
+    },
 }
 
-impl PromptBudget {
-    /// Seconds left of a limit as a prompt states them: the nearest twentieth of the limit, at least one while there is any.
-    pub fn stated_seconds(limit: f64, left: f64) -> i64 {
-        if left <= 0.0 || limit <= 0.0 {
-            return 0;
+impl PromptError {
+    /// Class that decides what it means for a run: a draft that does not fit never will, a parent may just be too long.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::TooLong { operator, .. } if operator.arity() > 0 => ErrorClass::Candidate,
+            _ => ErrorClass::Config,
         }
-        let parts = (left / limit * TIME_PARTS).round().clamp(1.0, TIME_PARTS);
-        (limit * parts / TIME_PARTS).round() as i64
     }
 }
 
-/// A prompt that could not be rendered.
-#[derive(Debug, thiserror::Error)]
-#[error("the prompt template of operator {operator} could not be rendered: {source}")]
-pub struct PromptError {
-    operator: Operator,
-    source: Box<minijinja::Error>,
+/// A prompt as it is sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompt {
+    /// The messages.
+    pub messages: Vec<Message>,
+    /// Tokens of each message.
+    pub tokens: Vec<u64>,
+    /// What was left out, in the order it was cut.
+    pub cuts: Vec<String>,
+    /// Versions of the notes of the user that it holds.
+    pub skills: Vec<String>,
+    /// Nodes that it shows: role and id.
+    pub shown: Vec<(String, String)>,
 }
 
-/// The prompt templates.
+impl Prompt {
+    /// Tokens of all messages.
+    pub fn total_tokens(&self) -> u64 {
+        self.tokens.iter().sum()
+    }
+}
+
+/// Templates and notes.
 #[derive(Debug)]
 pub struct Prompts {
-    templates: Environment<'static>,
+    templates: Templates,
+    skills: Skills,
 }
 
 impl Prompts {
-    /// Compiles the embedded templates.
+    /// The built-in templates, with those of a folder in their place, and the notes of another.
     ///
     /// # Errors
-    /// When a template does not compile.
-    pub fn embedded() -> Result<Self, minijinja::Error> {
-        let mut templates = Environment::new();
-        templates.set_undefined_behavior(UndefinedBehavior::Strict);
-        templates.set_trim_blocks(true);
-        templates.add_filter("truncate", |text: String, length: usize| {
-            clade_udfs::text::truncate_middle(&text, length, length / 2).into_owned()
-        });
-        for (name, source) in TEMPLATES {
-            templates.add_template(name, source)?;
+    /// When a file cannot be used; templates of the user are tried on made-up facts, so that a mistake in them shows at once.
+    pub fn new(templates: Option<&Path>, skills: Option<&Path>) -> Result<Self, SourceError> {
+        let prompts = Self {
+            templates: Templates::new(templates)?,
+            skills: skills.map(Skills::read).transpose()?.unwrap_or_default(),
+        };
+        if prompts.templates.are_replaced() {
+            for operator in Operator::ALL {
+                for facts in sample::facts(operator) {
+                    prompts.messages(operator, &facts)?;
+                }
+            }
         }
-        Ok(Self { templates })
+        Ok(prompts)
     }
 
-    /// Messages of an operator for a task, its context nodes (parents first) and what is left of the budgets.
+    /// The notes.
+    pub fn skills(&self) -> &Skills {
+        &self.skills
+    }
+
+    /// Version of an operator: changes with its queries and its templates.
+    pub fn version(&self, operator: Operator) -> String {
+        self.templates.version(operator)
+    }
+
+    /// The prompt of an operator, of at most `budget` tokens: where it is longer, what helps least is left out first.
     ///
     /// # Errors
-    /// When the template fails.
+    /// When a template fails, or what may not be cut is too long.
     pub fn render(
         &self,
         operator: Operator,
-        task: &TaskContext,
-        nodes: &[ContextNode],
-        budget: PromptBudget,
-    ) -> Result<Vec<Message>, PromptError> {
-        let values = context! {
-            task => context! {
-                task_id => task.task_id,
-                description => task.description,
-                metric => task.metric,
-                higher_is_better => task.higher_is_better,
-            },
-            time_limit_seconds => task.time_limit_seconds,
-            nodes => nodes,
-            steps_left => budget.steps_left,
-            seconds_left => budget.seconds_left,
-        };
-        let render = |name: &str| {
-            self.templates
-                .get_template(name)
-                .and_then(|template| template.render(&values))
-                .map_err(|source| PromptError {
-                    operator,
-                    source: Box::new(source),
-                })
+        mut facts: PromptFacts,
+        budget: u64,
+        counter: &TokenCounter,
+    ) -> Result<Prompt, PromptError> {
+        facts.skills = self.skills.of(&facts.task.task_id);
+        let whole = self.with_cuts(operator, &facts, &[], counter)?;
+        if whole.total_tokens() <= budget {
+            return Ok(whole);
+        }
+        let cuts = cut::order(&facts, operator.arity());
+        let shortest = self.with_cuts(operator, &facts, &cuts, counter)?;
+        if shortest.total_tokens() > budget {
+            return Err(PromptError::TooLong {
+                operator,
+                needed: shortest.total_tokens(),
+                budget,
+            });
+        }
+        // The more is cut the shorter it is, so the fewest cuts that are enough are found by halving.
+        let (mut too_few, mut enough, mut prompt) = (0, cuts.len(), shortest);
+        while enough - too_few > 1 {
+            let middle = too_few + (enough - too_few) / 2;
+            let tried = self.with_cuts(operator, &facts, &cuts[..middle], counter)?;
+            if tried.total_tokens() <= budget {
+                (enough, prompt) = (middle, tried);
+            } else {
+                too_few = middle;
+            }
+        }
+        Ok(prompt)
+    }
+
+    fn with_cuts(
+        &self,
+        operator: Operator,
+        facts: &PromptFacts,
+        cuts: &[Cut],
+        counter: &TokenCounter,
+    ) -> Result<Prompt, PromptError> {
+        let mut kept = facts.clone();
+        for cut in cuts {
+            cut.apply(&mut kept);
+        }
+        let messages = self
+            .messages(operator, &kept)
+            .map_err(|source| PromptError::Render { operator, source })?;
+        Ok(Prompt {
+            tokens: messages.iter().map(|message| counter.count(&message.content)).collect(),
+            messages,
+            cuts: cuts.iter().map(|cut| cut.describe(facts)).collect(),
+            skills: self.skills.versions(&kept.task.task_id, &kept.skills),
+            shown: kept.nodes.into_iter().map(|node| (node.role, node.node_id)).collect(),
+        })
+    }
+
+    fn messages(&self, operator: Operator, facts: &PromptFacts) -> Result<Vec<Message>, SourceError> {
+        let values = Value::from_serialize(facts);
+        let message = |role, name: &str| {
+            Ok(Message {
+                role,
+                content: self.templates.render(name, &values)?,
+            })
         };
         Ok(vec![
-            Message {
-                role: Role::System,
-                content: render("system.j2")?,
-            },
-            Message {
-                role: Role::User,
-                content: render(&format!("{operator}.j2"))?,
-            },
+            message(Role::System, "system.j2")?,
+            message(Role::User, &format!("{operator}.j2"))?,
         ])
-    }
-}
-
-/// Version of an operator: changes with its context query and its templates.
-pub fn operator_version(operator: Operator) -> String {
-    let mut hasher = Sha256::new();
-    hasher.update(context_sql(operator));
-    for (name, source) in TEMPLATES {
-        if !Operator::ALL
-            .iter()
-            .any(|other| *other != operator && name == format!("{other}.j2"))
-        {
-            hasher.update(source);
-        }
-    }
-    hasher.finalize()[..6]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_time_left_is_stated_in_twentieths_of_the_limit() {
-        let stated = |left| PromptBudget::stated_seconds(3600.0, left);
-        assert_eq!([stated(3600.0), stated(3599.7), stated(3520.0)], [3600, 3600, 3600]);
-        assert_eq!([stated(3420.0), stated(3380.0), stated(1810.4)], [3420, 3420, 1800]);
-        assert_eq!([stated(12.0), stated(0.0), stated(-3.0)], [180, 0, 0]);
     }
 }

@@ -257,8 +257,15 @@ fn ids_do_not_change_what_a_seed_draws() {
 fn policy_row() -> impl Strategy<Value = PolicyRow> {
     let operator = proptest::sample::select(Operator::ALL.to_vec());
     let island = proptest::option::of(0..3_i64);
-    (operator, "[a-e]", proptest::option::of("[f-h]"), island, 0.0..10.0_f64, 0..3_u8).prop_map(
-        |(operator, parent, second, island, weight, priority)| PolicyRow {
+    (
+        operator,
+        "[a-e]",
+        proptest::option::of("[f-h]"),
+        island,
+        0.0..10.0_f64,
+        0..3_u8,
+    )
+        .prop_map(|(operator, parent, second, island, weight, priority)| PolicyRow {
             operator,
             parent_id: (operator != Operator::Draft).then_some(parent),
             parent2_id: second.filter(|_| operator == Operator::Crossover),
@@ -268,8 +275,7 @@ fn policy_row() -> impl Strategy<Value = PolicyRow> {
             priority: f64::from(priority),
             parent_step: None,
             parent2_step: None,
-        },
-    )
+        })
 }
 
 proptest! {

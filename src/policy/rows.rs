@@ -146,7 +146,9 @@ fn checked_island(operator: Operator, island: f64) -> Result<i64, String> {
     if island.fract() == 0.0 && (0.0..=999.0).contains(&island) {
         Ok(island as i64)
     } else {
-        Err(format!("its island is {island}, it must be a whole number from 0 on, below the run's number of islands"))
+        Err(format!(
+            "its island is {island}, it must be a whole number from 0 on, below the run's number of islands"
+        ))
     }
 }
 

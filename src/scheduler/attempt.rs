@@ -77,6 +77,14 @@ pub struct AttemptSettings {
     /// Model that summarises the nodes a prompt shows; none shows the facts alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_model: Option<String>,
+    /// Most tokens of the prompt.
+    #[serde(default = "unbounded")]
+    pub prompt_tokens: u64,
+}
+
+/// Attempts that were planned before prompts had a budget have none.
+fn unbounded() -> u64 {
+    u64::MAX
 }
 
 impl Attempt {

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use super::attempt::Attempt;
-use super::budget::{self, Balance, BudgetError, Resource};
+use super::budget::{self, BudgetError, Resource};
 use super::conducted::RunControl;
 use super::error::{Result, SchedulerError};
 use super::finish;
@@ -22,6 +22,7 @@ use super::lease::{self, RunLeaseError};
 use super::pipeline::Pipeline;
 use super::queue;
 use super::record::{self, Ending};
+use super::remaining::Remaining;
 use super::reserve;
 use super::run::{Progress, Run};
 use super::select::{self, Drawn};
@@ -314,12 +315,8 @@ impl Conductor {
         } else {
             1
         };
-        let (steps, seconds) = balances(&self.services, run).await?;
-        let steps_left = steps.left().min(1e15) as i64;
-        let seconds_left = seconds
-            .limit
-            .map(|limit| PromptBudget::stated_seconds(limit, limit - seconds.spent));
-        let slots = wanted.min(steps_left);
+        let remaining = Remaining::of_run(&self.services, &run.run_id).await?;
+        let slots = wanted.min(remaining.steps);
         if slots < 1 {
             let scope = run.run_id.clone();
             let limit = run.options.steps as f64;
@@ -339,10 +336,7 @@ impl Conductor {
                 break;
             };
             candidates.taken(&drawn);
-            let prompt_budget = PromptBudget {
-                steps_left: Some(steps_left - (step - self.position.next_step)),
-                seconds_left,
-            };
+            let prompt_budget = remaining.prompt_budget(step - self.position.next_step);
             attempts.push(self.attempt(step, snapshot.seq(), drawn, prompt_budget));
         }
         if attempts.is_empty() {
@@ -507,20 +501,6 @@ async fn position(services: &Services, run: &Run) -> Result<Position> {
         })
     };
     read().map_err(SchedulerError::query("the run's position"))
-}
-
-/// Steps and active seconds of a run.
-async fn balances(services: &Services, run: &Run) -> Result<(Balance, Balance)> {
-    let scope = run.run_id.clone();
-    Ok(services
-        .store
-        .control_read(move |conn| {
-            Ok::<_, rusqlite::Error>((
-                budget::balance(conn, &scope, Resource::Steps)?,
-                budget::balance(conn, &scope, Resource::ActiveSeconds)?,
-            ))
-        })
-        .await?)
 }
 
 /// Reads a run's nodes into an index.

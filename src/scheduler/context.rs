@@ -10,7 +10,7 @@ use super::attempt::Attempt;
 use super::error::{Result, SchedulerError};
 use super::record::Edge;
 use super::services::Services;
-use crate::operators::{ContextNode, ContextSizes, Operator, context_sql};
+use crate::operators::{ContextNode, ContextSizes, Operator, context_sql, facts_sql};
 use crate::session::ResultRow;
 
 /// The nodes that a context query names, by their places, with the commit that each came with. An ORDER BY in the query itself
@@ -22,14 +22,6 @@ const SHOWN_END: &str = ") AS shown JOIN evo.nodes_versions n ON n.node_id = sho
 
 /// Nodes whose facts are read at once.
 const FACTS_AT_ONCE: usize = 8;
-/// Facts of nodes, without official scores in what they printed. Rows lie in the order of their commits, so the commits lead
-/// straight to the long texts, however much history lies around them.
-const FACTS: &str = "
-SELECT node_id, operator, code, plan, status, is_buggy, score, signed_score, error_class, error_signature,
-       sanitize_output(error) AS error, method_family, sandbox_seconds
-FROM evo.nodes_versions
-WHERE _seq IN ($seq0, $seq1, $seq2, $seq3, $seq4, $seq5, $seq6, $seq7)
-  AND node_id IN ($node0, $node1, $node2, $node3, $node4, $node5, $node6, $node7)";
 
 /// A node that an attempt is shown.
 struct Shown {
@@ -112,7 +104,7 @@ async fn facts(
         .collect();
     let rows = services
         .queries
-        .rows(FACTS, &parameters, None, Some(Arc::clone(snapshot)))
+        .rows(facts_sql(), &parameters, None, Some(Arc::clone(snapshot)))
         .await?;
     let mut found = HashMap::with_capacity(shown.len());
     for row in rows.iter() {
@@ -140,8 +132,10 @@ fn context_node(shown: &Shown, row: ResultRow<'_>) -> datafusion::error::Result<
         error: row.optional_text("error")?,
         method_family: row.text("method_family")?,
         sandbox_seconds: row.optional_float("sandbox_seconds")?,
+        delta_vs_parent: row.optional_float("delta_vs_parent")?,
         method_overview: None,
         parent_comparison_experience: None,
+        change: None,
     })
 }
 

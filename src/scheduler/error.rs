@@ -124,11 +124,12 @@ impl SchedulerError {
             | Self::Unconfirmed(_) => ErrorClass::Infra,
             Self::Model(error) => error.class(),
             Self::Sandbox(error) => error.class(),
+            Self::Prompt(error) => error.class(),
             Self::Cancelled => ErrorClass::Cancelled,
             Self::Budget(_)
             | Self::RunTaken(_)
             | Self::RunLost(_)
-            | Self::Prompt(_) | Self::MemoryPrompt(_)
+            | Self::MemoryPrompt(_)
             | Self::Operator(_)
             | Self::Task { .. }
             | Self::Policy { .. }

@@ -8,12 +8,11 @@ use super::attempt::Attempt;
 use super::context;
 use super::error::{Result, SchedulerError};
 use super::expand::{ExpandPlan, attempts_of};
-use super::generate::task_context;
+use super::prepare;
 use super::runs::Scheduler;
 use super::services::Services;
 use super::summaries::{self, Missing};
-use crate::model::Message;
-use crate::operators::Operator;
+use crate::operators::{Operator, Prompt};
 
 /// Estimate for one input row.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -68,19 +67,16 @@ pub(super) async fn prompt(
     attempt: &Attempt,
     operator: Operator,
     missing: Missing,
-) -> Result<Vec<Message>> {
+) -> Result<Prompt> {
     let task = services.task(&attempt.task_id).await?;
     let mut nodes = context::nodes(services, attempt, operator).await?;
     summaries::fill_known(services, attempt, &mut nodes, missing).await?;
-    let context = task_context(&task, attempt);
-    Ok(services
-        .prompts
-        .render(operator, &context, &nodes, attempt.prompt_budget)?)
+    prepare::prompt(services, attempt, operator, &task, &nodes).await
 }
 
 async fn prompt_bytes(services: &Services, attempt: &Attempt, operator: Operator) -> Result<i64> {
-    let messages = prompt(services, attempt, operator, Missing::Facts).await?;
-    let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
+    let prompt = prompt(services, attempt, operator, Missing::Facts).await?;
+    let bytes: usize = prompt.messages.iter().map(|message| message.content.len()).sum();
     Ok(i64::try_from(bytes).unwrap_or(i64::MAX))
 }
 

@@ -10,6 +10,7 @@ use super::attempt::Attempt;
 use super::booking::Booking;
 use super::error::Result;
 use super::ids;
+use super::prepare;
 use super::reply::{self, PaidReply};
 use super::reserve::Claimed;
 use super::services::Services;
@@ -18,7 +19,7 @@ use crate::gym::Task;
 use crate::model::{
     GenerateRequest, Message, ModelError, NodeContext, ReplyFault, Sample, SamplingParams, TaskContext,
 };
-use crate::operators::{ContextNode, Operator, operator_version};
+use crate::operators::{ContextNode, Operator, Prompt};
 
 /// A reply with everything its row needs.
 #[derive(Debug, Clone)]
@@ -37,6 +38,12 @@ pub struct Generated {
     pub sample: Sample,
     /// Nodes that were shown: role and id.
     pub shown: Vec<(String, String)>,
+    /// What was left out of the prompt.
+    pub cuts: Vec<String>,
+    /// Notes of the user that the prompt holds.
+    pub skills: Vec<String>,
+    /// Tokens of the prompt by our own count.
+    pub prompt_tokens: u64,
     /// When the request was sent.
     pub started_at: i64,
     /// When the reply was complete.
@@ -86,15 +93,18 @@ impl Generated {
     }
 
     /// What an earlier try paid for: its row and its spend are in the store.
-    fn paid(reply: PaidReply, attempt: &Attempt, operator: Operator, shown: Vec<(String, String)>) -> Self {
+    fn paid(reply: PaidReply, attempt: &Attempt, operator_version: String, prompt: Prompt) -> Self {
         Self {
             generation_id: reply.generation_id,
-            operator_version: operator_version(operator),
+            operator_version,
             request_hash: reply.request_hash,
             parameters: parameters_text(&sampling(attempt)),
             prompt: reply.prompt,
             sample: reply.sample,
-            shown,
+            prompt_tokens: prompt.total_tokens(),
+            shown: prompt.shown,
+            cuts: prompt.cuts,
+            skills: prompt.skills,
             started_at: reply.started_at,
             finished_at: reply.finished_at,
             fault: reply.fault,
@@ -135,21 +145,23 @@ pub async fn generate(
 ) -> Result<Generated> {
     let generator = services.models.get(&attempt.model).await?;
     let info = generator.describe();
-    let shown = nodes
-        .iter()
-        .map(|node| (node.role.clone(), node.node_id.clone()))
-        .collect();
+    let prepared = prepare::prompt(services, attempt, operator, task, nodes).await?;
+    let version = services.prompts.version(operator);
     if let Some(generation_id) = &claimed.paid_generation
         && let Some(paid) = reply::find(services, generation_id).await?
     {
-        return Ok(Generated::paid(paid, attempt, operator, shown));
+        return Ok(Generated::paid(paid, attempt, version, prepared));
     }
     let context = Arc::new(task_context(task, attempt));
-    let messages = services
-        .prompts
-        .render(operator, &context, nodes, attempt.prompt_budget)?;
+    let prompt_tokens = prepared.total_tokens();
+    let Prompt {
+        messages,
+        cuts,
+        skills,
+        shown,
+        ..
+    } = prepared;
     let params = sampling(attempt);
-    let version = operator_version(operator);
     let prompt = prompt_text(&messages);
     let parameters = parameters_text(&params);
     let key = json!([
@@ -219,6 +231,9 @@ pub async fn generate(
         booking: Booking::of(&sample, fault, &claimed.reserved),
         fault: fault.map(|fault| FaultyReply::of(&attempt.model, fault)),
         shown,
+        cuts,
+        skills,
+        prompt_tokens,
         started_at: sent_at,
         finished_at,
         sample,

@@ -211,7 +211,7 @@ async fn prompt_tokens(services: &Services, attempt: &Attempt) -> u64 {
         Err(error) => Err(error.into()),
     };
     match rendered {
-        Ok(messages) => most_prompt_tokens(&messages),
+        Ok(prompt) => most_prompt_tokens(&prompt.messages),
         Err(error) => {
             debug!(attempt = %attempt.attempt_id, %error, "the prompt does not render");
             0

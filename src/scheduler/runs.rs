@@ -73,7 +73,7 @@ impl Scheduler {
     /// When the task, model or sandbox is not known, a cost budget cannot hold, or the store fails.
     pub async fn start(&self, mut run: Run, sql: &str) -> Result<RunHandle> {
         let services = &self.services;
-        services.task(&run.task_id).await?;
+        let task = services.task(&run.task_id).await?;
         let model = services.models.get(&run.model).await?.describe();
         services.sandbox(&run.sandbox)?;
         if run.options.max_cost_usd.is_some() && !model.free && model.price.is_none() && !run.options.allow_unknown_cost
@@ -83,6 +83,7 @@ impl Scheduler {
         let is_limited = run.options.max_cost_usd.is_some() && !run.options.allow_unknown_cost;
         summaries::check_model(services, &run.options.attempt, is_limited).await?;
         let (place, control) = self.enter(&run.run_id)?;
+        services.ready_prompts(&task).await?;
         run.started_at = Some(services.now());
         let statement = StatementRecord {
             statement_id: run.statement_id.clone(),
@@ -132,7 +133,8 @@ impl Scheduler {
                 run.status
             )));
         }
-        self.services.task(&run.task_id).await?;
+        let task = self.services.task(&run.task_id).await?;
+        self.services.ready_prompts(&task).await?;
         self.services.models.get(&run.model).await?;
         self.services.sandbox(&run.sandbox)?;
         let steps_done = finish::progress(&self.services, &run).await?.steps_done;

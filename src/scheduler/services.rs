@@ -8,12 +8,13 @@ use clade_catalog::{Clock, Store};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use super::summaries::SummariesInWork;
 use super::error::{Result, SchedulerError};
+use super::overview::Overviews;
+use super::summaries::SummariesInWork;
 use crate::gym::Task;
 use crate::memory::MemoryPrompts;
 use crate::model::ModelRegistry;
-use crate::operators::Prompts;
+use crate::operators::{Interpreter, Prompts};
 use crate::sandbox::{Evaluator, Executor, Limits};
 use crate::session::Queries;
 
@@ -40,12 +41,14 @@ pub struct Services {
     pub models: ModelRegistry,
     /// Sandboxes.
     pub sandboxes: Sandboxes,
-    /// Prompt templates.
+    /// Prompt templates and skills.
     pub prompts: Prompts,
     /// Prompt templates of the memory model.
     pub memory_prompts: MemoryPrompts,
     /// Summaries that this process is asking for.
     pub summaries: SummariesInWork,
+    /// The interpreter of candidates, whose packages prompts name.
+    pub interpreter: Interpreter,
     /// Limits of a candidate; the wall limit comes from the attempt.
     pub candidate_limits: Limits,
     /// Limits of an evaluation.
@@ -60,6 +63,8 @@ pub struct Services {
     pub owner: String,
     /// Tasks that were loaded, by id.
     pub tasks: Mutex<HashMap<String, Arc<Task>>>,
+    /// Overviews of their files.
+    pub overviews: Overviews,
 }
 
 impl Services {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fixture::Place;
 
-const COMMANDS: [&[&str]; 34] = [
+const COMMANDS: [&[&str]; 35] = [
     &[],
     &["init"],
     &["quickstart"],
@@ -23,6 +23,7 @@ const COMMANDS: [&[&str]; 34] = [
     &["policy", "create"],
     &["policy", "drop"],
     &["policy", "trace"],
+    &["prompt"],
     &["evolve"],
     &["exec"],
     &["runs"],

@@ -7,6 +7,7 @@ mod help;
 mod history;
 mod interrupt;
 mod model;
+mod prompt;
 mod shell;
 mod sql;
 mod tasks;

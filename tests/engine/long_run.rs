@@ -32,7 +32,10 @@ impl Place {
             "search.grade=false",
         ];
         let sources = Sources {
-            overrides: settings.iter().map(|text| Override::parse(text, "test").unwrap()).collect(),
+            overrides: settings
+                .iter()
+                .map(|text| Override::parse(text, "test").unwrap())
+                .collect(),
             ..Sources::default()
         };
         let sandbox = Arc::new(SlowSandbox {
@@ -54,7 +57,9 @@ impl Place {
             sandboxes: [("instant".to_owned(), both)].into(),
             clock: self.clock.clone().map(|clock| clock as Arc<dyn Clock>),
         };
-        let engine = Engine::open_with(&sources.load().unwrap(), mode, extensions).await.unwrap();
+        let engine = Engine::open_with(&sources.load().unwrap(), mode, extensions)
+            .await
+            .unwrap();
         if mode == OpenMode::Create {
             add_task(&engine, "toy").await;
         }
@@ -84,7 +89,11 @@ impl Place {
 
 async fn holds(engine: &Arc<Engine>, condition: &str) {
     let client = run_session(engine, "r");
-    let budget = table(&client, "SELECT resource, \"limit\", spent, reserved FROM run.budget ORDER BY 1").await;
+    let budget = table(
+        &client,
+        "SELECT resource, \"limit\", spent, reserved FROM run.budget ORDER BY 1",
+    )
+    .await;
     let nodes = table(
         &client,
         "SELECT count(*), sum(sandbox_seconds), sum(model_seconds), count(*) FILTER (WHERE status = 'timeout') FROM run.nodes",
@@ -112,7 +121,10 @@ async fn twelve_hours_in_the_sandbox_end_to_the_second() {
             programs: (300, 9_000),
         };
         let engine = place
-            .run("workers => 3, max_sandbox => '12 h', max_model_sandbox => '18 h'", kills)
+            .run(
+                "workers => 3, max_sandbox => '12 h', max_model_sandbox => '18 h'",
+                kills,
+            )
             .await;
         let left = left("sandbox_seconds");
         holds(&engine, &format!("{left} >= 0 AND {left} < 1")).await;
@@ -133,7 +145,10 @@ async fn eighteen_hours_of_model_and_sandbox_end_to_the_second() {
             programs: (60, 3_000),
         };
         let engine = place
-            .run("workers => 3, max_sandbox => '12 h', max_model_sandbox => '18 h'", kills)
+            .run(
+                "workers => 3, max_sandbox => '12 h', max_model_sandbox => '18 h'",
+                kills,
+            )
             .await;
         let left = left("active_seconds");
         holds(&engine, &format!("{left} >= 0 AND {left} < 1")).await;
@@ -158,10 +173,16 @@ async fn an_hour_of_wall_time_ends_to_the_second_and_does_not_pass_while_nobody_
     engine.scheduler().kill();
     engine.scheduler().idle().await;
     drop(engine);
-    clock.pass(Duration::from_secs(5 * 3600), &CancellationToken::new()).await;
+    clock
+        .pass(Duration::from_secs(5 * 3600), &CancellationToken::new())
+        .await;
     let (engine, _) = place.open(OpenMode::Existing, Vec::new()).await;
     let before = clock.now_micros();
-    holds(&engine, "(SELECT spent FROM run.budget WHERE resource = 'wall_seconds') < 1600").await;
+    holds(
+        &engine,
+        "(SELECT spent FROM run.budget WHERE resource = 'wall_seconds') < 1600",
+    )
+    .await;
     rows(&session(&engine), "RESUME RUN 'r'").await.unwrap();
     let left = left("wall_seconds");
     holds(&engine, &format!("abs({left}) < 1")).await;

@@ -3,11 +3,12 @@
 pub mod fixture;
 pub mod instant;
 mod kept_plans;
+mod long_run;
 mod meeting;
 pub mod metered;
 mod money;
 mod own_policies;
-mod long_run;
+mod prompts;
 mod query_notes;
 mod redaction;
 mod reference;
@@ -18,3 +19,4 @@ mod statements;
 mod stops;
 mod summaries;
 mod timed;
+pub mod verbose;

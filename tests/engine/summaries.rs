@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use clade::engine::{Engine, OpenMode};
-use clade::model::{
-    GenerateRequest, Generator, ModelError, ModelInfo, Sample, TextRequest, TokenPrice, UsageDetails,
-};
+use clade::model::{GenerateRequest, Generator, ModelError, ModelInfo, Sample, TextRequest, TokenPrice, UsageDetails};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -45,7 +43,11 @@ impl Generator for Notes {
 
     async fn answer(&self, request: &TextRequest, _: &CancellationToken) -> Result<Sample, ModelError> {
         self.calls.fetch_add(1, Ordering::SeqCst);
-        assert!(request.messages[1].content.contains("# Program"), "{}", request.messages[1].content);
+        assert!(
+            request.messages[1].content.contains("# Program"),
+            "{}",
+            request.messages[1].content
+        );
         // Others who show the same node come meanwhile.
         tokio::task::yield_now().await;
         let text = match self.answer {
@@ -107,7 +109,9 @@ impl Place {
 }
 
 fn evolve(id: &str) -> String {
-    format!("EVOLVE TASK 'toy' WITH (steps => 30, mode => 'generation', workers => 4, seed => 5, memory_model => 'notes', id => '{id}')")
+    format!(
+        "EVOLVE TASK 'toy' WITH (steps => 30, mode => 'generation', workers => 4, seed => 5, memory_model => 'notes', id => '{id}')"
+    )
 }
 
 const SHOWN: &str = "SELECT count(DISTINCT u.node_id) FROM evo.prompts_used u JOIN evo.nodes n ON n.node_id = u.node_id WHERE n.code IS NOT NULL";
@@ -124,14 +128,16 @@ async fn a_node_is_asked_about_once_and_the_answer_is_kept_and_paid() {
     assert_eq!(place.calls(), shown);
     let sources = "SELECT DISTINCT source FROM evo.summaries";
     assert_eq!(texts(&client, sources).await, ["model"]);
-    let told = "SELECT count(*) FROM evo.generations WHERE operator = 'improve' AND prompt NOT LIKE '%OVERVIEW.%LESSON.%'";
+    let told =
+        "SELECT count(*) FROM evo.generations WHERE operator = 'improve' AND prompt NOT LIKE '%OVERVIEW.%LESSON.%'";
     let improves = "SELECT count(*) FROM evo.generations WHERE operator = 'improve'";
     assert!(number(&client, improves).await > 3);
     // An improvement whose prompt shows its parent alone has nobody to tell of.
     let alone = "SELECT count(*) FROM (SELECT g.attempt_id FROM evo.generations g JOIN evo.nodes n ON n.attempt_id = g.attempt_id
                  JOIN evo.prompts_used u ON u.generation_id = g.generation_id WHERE g.operator = 'improve' GROUP BY 1 HAVING count(*) = 1)";
     assert!(number(&client, told).await <= number(&client, alone).await);
-    let paid = "SELECT CAST(round(spent * 1e6) AS BIGINT) FROM system.budgets WHERE scope = 'r' AND resource = 'cost_usd'";
+    let paid =
+        "SELECT CAST(round(spent * 1e6) AS BIGINT) FROM system.budgets WHERE scope = 'r' AND resource = 'cost_usd'";
     assert_eq!(number(&client, paid).await, shown * 120);
     let held = "SELECT CAST(sum(reserved) AS BIGINT) FROM system.budgets";
     assert_eq!(number(&client, held).await, 0);

@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clade::model::{GenerateRequest, Generator, ModelError, ModelInfo, ReplyFault, Sample, TokenPrice, UsageDetails};
 use clade::sandbox::{
-    CapabilityReport, Cause, Evaluation, EvaluationSpec, Evaluator, Executor, IsolationReport, JobEnd, JobOutcome, JobSpec,
-    ResultState, SandboxError,
+    CapabilityReport, Cause, Evaluation, EvaluationSpec, Evaluator, Executor, IsolationReport, JobEnd, JobOutcome,
+    JobSpec, ResultState, SandboxError,
 };
 use clade_catalog::Clock;
 use futures::FutureExt;
@@ -203,7 +203,10 @@ impl Executor for SlowSandbox {
         let outcome = self.inner.run(job, cancel).await?;
         let wall_seconds = Some(taken.as_secs_f64());
         if taken == wanted {
-            return Ok(JobOutcome { wall_seconds, ..outcome });
+            return Ok(JobOutcome {
+                wall_seconds,
+                ..outcome
+            });
         }
         Ok(JobOutcome {
             end: JobEnd::WallLimit,

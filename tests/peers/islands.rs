@@ -72,7 +72,8 @@ async fn the_best_nodes_visit_the_next_island() {
     )
     .await;
     insta::assert_snapshot!(visitors);
-    let trace = "SELECT count(*) FROM run.selection_trace t WHERE t.is_taken AND t.parent_id IS NOT NULL AND NOT EXISTS (
+    let trace =
+        "SELECT count(*) FROM run.selection_trace t WHERE t.is_taken AND t.parent_id IS NOT NULL AND NOT EXISTS (
                  SELECT 1 FROM evo.edges e WHERE e.child_id = t.node_id AND e.parent_id = t.parent_id)";
     assert_eq!(number(&of_run, trace).await, 0);
 }

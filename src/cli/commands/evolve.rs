@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::cli::args::FormatArgs;
+use crate::cli::args::{FormatArgs, PromptSourceArgs};
 use crate::cli::client::Client;
 use crate::cli::conduct;
 use crate::cli::context::Context;
@@ -54,11 +54,14 @@ pub struct EvolveArgs {
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     #[command(flatten)]
+    sources: PromptSourceArgs,
+    #[command(flatten)]
     format: FormatArgs,
 }
 
 /// Starts the run and follows it.
 pub async fn run(args: EvolveArgs, context: &Context) -> Result<(), CliError> {
+    let context = &context.with(args.sources.overrides())?;
     let printer = context.printer(args.format.format)?;
     let run_id = args.id.clone().unwrap_or_else(crate::scheduler::fresh_id);
     let sql = statement(&args, &run_id)?.to_string();

@@ -11,6 +11,7 @@ pub mod init;
 pub mod model;
 pub mod plot;
 pub mod policy;
+pub mod prompt;
 pub mod quickstart;
 pub mod report;
 pub mod runs;
@@ -32,6 +33,7 @@ pub async fn run(command: Command, context: Context) -> Result<(), CliError> {
         Command::Task(args) => task::run(args, &context).await,
         Command::Model(args) => model::run(args, &context).await,
         Command::Policy(args) => policy::run(args, &context).await,
+        Command::Prompt(args) => prompt::run(args, &context).await,
         Command::Evolve(args) => evolve::run(*args, &context).await,
         Command::Exec(args) => exec::run(args, &context).await,
         Command::Runs(args) => runs::run(args, &context).await,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Float64Array, StringArray};
 use clap::{Args, Subcommand};
 
-use crate::cli::args::FormatArgs;
+use crate::cli::args::{FormatArgs, PromptSourceArgs};
 use crate::cli::client::Client;
 use crate::cli::conduct;
 use crate::cli::context::Context;
@@ -37,6 +37,8 @@ enum RunsAction {
         /// Run: an id, its beginning, or last.
         run: String,
         #[command(flatten)]
+        sources: PromptSourceArgs,
+        #[command(flatten)]
         format: FormatArgs,
     },
 }
@@ -57,7 +59,8 @@ pub async fn run(args: RunsArgs, context: &Context) -> Result<(), CliError> {
             client.close().await;
             result
         }
-        Some(RunsAction::Resume { run, format }) => {
+        Some(RunsAction::Resume { run, sources, format }) => {
+            let context = &context.with(sources.overrides())?;
             let printer = context.printer(format.format)?;
             let client = Client::writer(context).await?;
             let run = client.run_id(&run).await?;

@@ -1,6 +1,7 @@
 //! One model of one service: sends a request when the gate lets it, and tells the gate what came of it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -16,11 +17,11 @@ use super::profile::Profile;
 use super::reading::Reading;
 use super::secret::{ApiKey, redact};
 use super::transport::{Timeouts, Transport};
-use super::usage::{Asked, Counter};
+use super::usage::Asked;
 use crate::error::ErrorClass;
 use crate::model::gate::{Gate, GateLimits, Pause};
 use crate::model::generator::{Generator, ModelInfo, SamplingDefaults, TokenPrice};
-use crate::model::tokenizer::Tokenizer;
+use crate::model::tokenizer::{TokenCounter, Tokenizer};
 use crate::model::{
     GenerateRequest, Message, ModelError, ModelOptions, ReplyFault, Role, Sample, SamplingParams, TextRequest,
 };
@@ -40,7 +41,7 @@ pub struct OpenAi {
     sampling: SamplingDefaults,
     price: Option<TokenPrice>,
     tokenizer: Option<PathBuf>,
-    counter: OnceCell<Counter>,
+    counter: OnceCell<TokenCounter>,
     endpoint: String,
     /// What answers depend on beside the request, as JSON.
     definition: String,
@@ -183,7 +184,7 @@ impl OpenAi {
         &self,
         question: &Question<'_>,
         key: Option<&ApiKey>,
-        counter: &Counter,
+        counter: &TokenCounter,
     ) -> Result<Sample, Trouble> {
         let reading = Reading {
             speaker: Speaker {
@@ -202,15 +203,15 @@ impl OpenAi {
     }
 
     /// What counts tokens; a tokenizer is read for the first request.
-    async fn counter(&self) -> Result<&Counter, ModelError> {
+    async fn counter(&self) -> Result<&TokenCounter, ModelError> {
         let Some(path) = &self.tokenizer else {
-            return Ok(&Counter::Bytes);
+            return Ok(&TokenCounter::Bytes);
         };
         let read = async {
             let path = path.clone();
             let read = tokio::task::spawn_blocking(move || Tokenizer::read(&path)).await;
             let reason = match read {
-                Ok(Ok(tokenizer)) => return Ok(Counter::Tokenizer(tokenizer)),
+                Ok(Ok(tokenizer)) => return Ok(TokenCounter::Tokenizer(Arc::new(tokenizer))),
                 Ok(Err(error)) => error.to_string(),
                 Err(error) => error.to_string(),
             };
@@ -321,6 +322,10 @@ impl Generator for OpenAi {
             time_limit: None,
         };
         self.ask(&question, cancel).await.map(Some)
+    }
+
+    async fn token_counter(&self) -> Result<TokenCounter, ModelError> {
+        self.counter().await.cloned()
     }
 
     fn pause(&self) -> Option<Pause> {

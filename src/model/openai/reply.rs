@@ -204,17 +204,17 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::usage::Counter;
     use super::*;
     use crate::error::ErrorClass;
     use crate::model::TokenPrice;
+    use crate::model::tokenizer::TokenCounter;
 
     const ASKED: Asked<'static> = Asked {
         prompt_bytes: 400,
         messages: 1,
         max_tokens: 64,
         estimated_prompt: 100,
-        counter: &Counter::Bytes,
+        counter: &TokenCounter::Bytes,
         price: None,
     };
 

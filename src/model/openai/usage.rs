@@ -2,29 +2,8 @@
 
 use serde_json::Value as Json;
 
-use crate::model::tokenizer::Tokenizer;
+use crate::model::tokenizer::TokenCounter;
 use crate::model::{Message, TokenPrice, UsageDetails};
-
-/// Bytes of a token, for the rough estimate.
-const BYTES_PER_TOKEN: u64 = 4;
-
-/// Counts tokens for our own estimate.
-#[derive(Debug)]
-pub(super) enum Counter {
-    /// Roughly, by bytes.
-    Bytes,
-    /// As the model does.
-    Tokenizer(Tokenizer),
-}
-
-impl Counter {
-    fn count(&self, text: &str) -> u64 {
-        match self {
-            Self::Bytes => (text.len() as u64).div_ceil(BYTES_PER_TOKEN),
-            Self::Tokenizer(tokenizer) => tokenizer.count(text),
-        }
-    }
-}
 
 /// What a request asked for, as far as tokens go.
 #[derive(Debug, Clone, Copy)]
@@ -38,13 +17,18 @@ pub(super) struct Asked<'a> {
     /// Our own estimate of the prompt's tokens.
     pub estimated_prompt: u64,
     /// What counts the answer's.
-    pub counter: &'a Counter,
+    pub counter: &'a TokenCounter,
     /// What tokens cost.
     pub price: Option<TokenPrice>,
 }
 
 impl<'a> Asked<'a> {
-    pub(super) fn new(messages: &[Message], max_tokens: u32, counter: &'a Counter, price: Option<TokenPrice>) -> Self {
+    pub(super) fn new(
+        messages: &[Message],
+        max_tokens: u32,
+        counter: &'a TokenCounter,
+        price: Option<TokenPrice>,
+    ) -> Self {
         let texts = || messages.iter().map(|message| message.content.as_str());
         Self {
             prompt_bytes: texts().map(str::len).sum(),
@@ -171,7 +155,7 @@ mod tests {
         messages: 2,
         max_tokens: 100,
         estimated_prompt: 1000,
-        counter: &Counter::Bytes,
+        counter: &TokenCounter::Bytes,
         price: None,
     };
 

@@ -1,6 +1,7 @@
 //! Counts tokens as a model does: byte-level byte pair encodings, as `tokenizer.json` describes them (GPT, Llama 3, Qwen,
 //! DeepSeek and most others). It only counts, for estimates beside what a service reports.
 
+mod counter;
 mod merges;
 mod split;
 
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+pub use counter::TokenCounter;
 use merges::Merges;
 use split::Splitter;
 

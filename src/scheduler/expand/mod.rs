@@ -5,6 +5,7 @@ mod dispatch;
 mod plan;
 mod resume;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -141,6 +142,10 @@ async fn begin(services: &Services, plan: &ExpandPlan, statement_id: &str) -> Re
         Some(statement) => resume::resumed(services, statement, plan).await?,
         None => plan::planned(services, plan, statement_id).await?,
     };
+    let tasks: BTreeSet<&str> = begun.ready.iter().map(|attempt| attempt.task_id.as_str()).collect();
+    for task_id in tasks {
+        services.ready_prompts(&*services.task(task_id).await?).await?;
+    }
     let index = match &plan.run_id {
         Some(run_id) => load_index(services, run_id).await?,
         None => RunIndex::default(),

@@ -69,6 +69,8 @@ pub async fn generation_rows(services: &Services, attempt: &Attempt, generated: 
         ("prompt", prompt.into()),
         ("prompt_bytes", prompt_bytes.into()),
         ("prompt_hash", prompt_hash.into()),
+        ("prompt_cuts", generated.cuts.clone().into()),
+        ("skills", generated.skills.clone().into()),
         ("response", response.into()),
         ("response_bytes", response_bytes.into()),
         ("response_hash", response_hash.into()),
@@ -79,7 +81,10 @@ pub async fn generation_rows(services: &Services, attempt: &Attempt, generated: 
         ("tokens_completion", signed(sample.tokens_completion).into()),
         ("tokens_cached_prompt", signed(sample.usage.cached_prompt).into()),
         ("tokens_reasoning", signed(sample.usage.reasoning).into()),
-        ("estimated_tokens_prompt", signed(sample.usage.estimated_prompt).into()),
+        (
+            "estimated_tokens_prompt",
+            signed(sample.usage.estimated_prompt.or(Some(generated.prompt_tokens))).into(),
+        ),
         (
             "estimated_tokens_completion",
             signed(sample.usage.estimated_completion).into(),

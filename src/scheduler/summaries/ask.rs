@@ -146,7 +146,14 @@ impl Request {
         };
         let model = generator.name().to_owned();
         let texts: Vec<&str> = messages.iter().map(|message| message.content.as_str()).collect();
-        let key = json!([texts, model, info.definition, params.temperature, params.top_p, params.max_tokens]);
+        let key = json!([
+            texts,
+            model,
+            info.definition,
+            params.temperature,
+            params.top_p,
+            params.max_tokens
+        ]);
         let hash = ids::sha256_hex(key.to_string().as_bytes());
         let prompt_tokens = most_prompt_tokens(&messages);
         let completion = u64::from(params.max_tokens);

@@ -33,7 +33,9 @@ pub(super) async fn take_up(services: &Services, node_id: &str) -> Result<bool> 
         .store
         .control(move |tx| {
             let other: Option<String> = tx
-                .prepare_cached("SELECT owner FROM summaries_in_work WHERE node_id = ?1 AND owner <> ?2 AND until > ?3")?
+                .prepare_cached(
+                    "SELECT owner FROM summaries_in_work WHERE node_id = ?1 AND owner <> ?2 AND until > ?3",
+                )?
                 .query_row(params![node_id, owner, now], |row| row.get(0))
                 .optional()?;
             if other.is_some_and(|other| owner_may_live(&other)) {
@@ -121,7 +123,10 @@ pub(super) async fn commit(
     let mut txn = Txn::new();
     txn.append("evo.summaries", rows(services, attempt, request, made)?);
     let seconds = made.sample.as_ref().map_or(Duration::ZERO, |sample| sample.latency);
-    let (node_id, owner) = (request.node_id.clone(), Booked::of(attempt, *held, made.booking, seconds));
+    let (node_id, owner) = (
+        request.node_id.clone(),
+        Booked::of(attempt, *held, made.booking, seconds),
+    );
     txn.control(move |tx| {
         owner.book(tx)?;
         forget(tx, &node_id)
@@ -211,7 +216,10 @@ fn rows(services: &Services, attempt: &Attempt, request: &Request, made: &Made) 
         ("request_hash", request.hash.clone().into()),
         ("run_id", attempt.run_id.clone().into()),
         ("attempt_id", attempt.attempt_id.clone().into()),
-        ("tokens_prompt", signed(sample.and_then(|sample| sample.tokens_prompt)).into()),
+        (
+            "tokens_prompt",
+            signed(sample.and_then(|sample| sample.tokens_prompt)).into(),
+        ),
         (
             "tokens_completion",
             signed(sample.and_then(|sample| sample.tokens_completion)).into(),

@@ -137,10 +137,7 @@ fn ids_of(nodes: &[ContextNode]) -> impl Iterator<Item = &str> {
 }
 
 /// Nodes that have a program and no summary.
-fn without_summary<'a>(
-    nodes: &'a [ContextNode],
-    known: &'a HashMap<String, Summary>,
-) -> impl Iterator<Item = &'a str> {
+fn without_summary<'a>(nodes: &'a [ContextNode], known: &'a HashMap<String, Summary>) -> impl Iterator<Item = &'a str> {
     nodes
         .iter()
         .filter(|node| node.code.is_some() && !known.contains_key(&node.node_id))

@@ -33,7 +33,10 @@ mod tests {
     fn an_object_is_found_wherever_it_stands() {
         for (text, expected) in [
             (r#"{"a": 1}"#, json!({"a": 1})),
-            ("Here:\n```json\n{\"a\": {\"b\": 2}}\n```\nDone.", json!({"a": {"b": 2}})),
+            (
+                "Here:\n```json\n{\"a\": {\"b\": 2}}\n```\nDone.",
+                json!({"a": {"b": 2}}),
+            ),
             (r#"<think>{"a": 0}</think> so {"a": 1}, not {"a": 2}"#, json!({"a": 1})),
             (r#"the set {x} and {"a": "}"}"#, json!({"a": "}"})),
             (r#"[{"a": 1}]"#, json!({"a": 1})),
