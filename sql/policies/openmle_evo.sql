@@ -10,14 +10,11 @@ WITH utilities AS (
        + s.progress_weight * COALESCE(positive_delta_norm(c.delta_vs_parent) OVER (), 0)
        + s.novelty_weight  * novelty(c.family_count_before)                                 AS utility
   FROM run.settings s CROSS JOIN run.island_pool c
-  WHERE c.admitted)
-SELECT o.operator,
-       o.operator_weight,
-       u.node_id AS parent_id,
-       softmax(u.utility, u.temperature) OVER (PARTITION BY o.operator, u.island) AS weight,
-       1 AS priority,
-       u.island
-FROM run.operators o CROSS JOIN utilities u
+  WHERE c.admitted),
+weights AS (
+  SELECT island, node_id, softmax(utility, temperature) OVER (PARTITION BY island) AS weight FROM utilities)
+SELECT o.operator, o.operator_weight, w.node_id AS parent_id, w.weight, 1 AS priority, w.island
+FROM run.operators o CROSS JOIN weights w
 WHERE o.arity > 0
 UNION ALL SELECT operator, operator_weight, NULL, 1, 1, NULL FROM run.operators WHERE arity = 0
 UNION ALL SELECT *, NULL FROM run.repairs

@@ -120,7 +120,10 @@ impl Engine {
             memory_prompts: MemoryPrompts::embedded()
                 .map_err(|error| EngineError::Config(format!("prompt templates: {error}")))?,
             summaries: SummariesInWork::default(),
-            interpreter: Interpreter::new(interpreter(&config)?),
+            interpreter: Interpreter::new(
+                interpreter(&config)?,
+                (mode != OpenMode::ReadOnly).then(|| store.dir().join("cache")),
+            ),
             overviews: Overviews::default(),
             queries: Arc::clone(&queries),
             tasks: Mutex::default(),

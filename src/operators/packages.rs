@@ -1,11 +1,14 @@
-//! Packages that candidates can import, asked of their interpreter once a process.
+//! Packages that candidates can import, asked of their interpreter. An interpreter takes a good part of a second to answer, so the
+//! answer is kept beside the store for as long as the folders of the packages do not change.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
@@ -40,24 +43,52 @@ pub struct Package {
     pub version: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Answer {
     python: String,
     packages: BTreeMap<String, String>,
+    /// The interpreter, and the folders that hold packages.
+    folders: Vec<PathBuf>,
+}
+
+/// An answer with the state of its folders when it was given.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    answer: Answer,
+    changed: Vec<Option<SystemTime>>,
+}
+
+impl Kept {
+    fn of(answer: Answer) -> Self {
+        let changed = answer.folders.iter().map(|folder| changed(folder)).collect();
+        Self { answer, changed }
+    }
+
+    fn holds(&self) -> bool {
+        let now = self.answer.folders.iter().map(|folder| changed(folder));
+        now.eq(self.changed.iter().copied())
+    }
+}
+
+/// When an entry was added to a folder, or taken from it, last.
+fn changed(folder: &Path) -> Option<SystemTime> {
+    fs::metadata(folder).and_then(|entry| entry.modified()).ok()
 }
 
 /// The interpreter of candidates.
 #[derive(Debug)]
 pub struct Interpreter {
     python: PathBuf,
+    kept_in: Option<PathBuf>,
     packages: OnceCell<Packages>,
 }
 
 impl Interpreter {
-    /// An interpreter that is asked when it is first wanted.
-    pub fn new(python: PathBuf) -> Self {
+    /// An interpreter that is asked when it is first wanted. Its answer is kept in a folder, where there is one to write to.
+    pub fn new(python: PathBuf, kept_in: Option<PathBuf>) -> Self {
         Self {
             python,
+            kept_in,
             packages: OnceCell::new(),
         }
     }
@@ -74,6 +105,42 @@ impl Interpreter {
     }
 
     async fn ask(&self) -> Result<Packages, String> {
+        if let Some(answer) = self.kept() {
+            return Ok(Packages::of(answer));
+        }
+        let answer = self.told().await?;
+        if let Err(error) = self.keep(answer.clone()) {
+            tracing::debug!(python = %self.python.display(), %error, "its packages are asked again by the next process");
+        }
+        Ok(Packages::of(answer))
+    }
+
+    /// Where its answer is kept: what is found under a name depends on the search path.
+    fn file(&self) -> Option<PathBuf> {
+        let mut hasher = Sha256::new();
+        hasher.update(self.python.as_os_str().as_encoded_bytes());
+        hasher.update(std::env::var_os("PATH").unwrap_or_default().as_encoded_bytes());
+        let name: String = hasher.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        Some(self.kept_in.as_ref()?.join(format!("packages-{name}.json")))
+    }
+
+    fn kept(&self) -> Option<Answer> {
+        let kept: Kept = serde_json::from_slice(&fs::read(self.file()?).ok()?).ok()?;
+        kept.holds().then_some(kept.answer)
+    }
+
+    /// Written beside and moved: another process reads all of it or nothing.
+    fn keep(&self, answer: Answer) -> std::io::Result<()> {
+        let Some(file) = self.file() else { return Ok(()) };
+        let beside = file.with_extension(format!("{}.part", std::process::id()));
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&beside, serde_json::to_vec(&Kept::of(answer))?)?;
+        fs::rename(&beside, &file)
+    }
+
+    async fn told(&self) -> Result<Answer, String> {
         let child = Command::new(&self.python)
             .args(["-I", "-B", "-c", QUESTION])
             .stdin(Stdio::null())
@@ -87,8 +154,7 @@ impl Interpreter {
             let error = String::from_utf8_lossy(&output.stderr);
             return Err(error.lines().last().unwrap_or("it says nothing").to_owned());
         }
-        let answer = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
-        Ok(Packages::of(answer))
+        serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
     }
 }
 
@@ -123,12 +189,35 @@ impl Packages {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
     use super::*;
+
+    #[test]
+    fn an_answer_is_kept_until_a_package_is_installed() {
+        let folder = tempfile::tempdir().unwrap();
+        let site = folder.path().join("site-packages");
+        fs::create_dir(&site).unwrap();
+        let answer = Answer {
+            python: "3.12.1".to_owned(),
+            packages: BTreeMap::new(),
+            folders: vec![site.clone()],
+        };
+        let interpreter = |name: &str| Interpreter::new(name.into(), Some(folder.path().join("cache")));
+        interpreter("python3").keep(answer).unwrap();
+        assert!(interpreter("python3").kept().is_some());
+        assert!(interpreter("python4").kept().is_none());
+        let later = SystemTime::now() + Duration::from_secs(5);
+        fs::File::open(&site).unwrap().set_modified(later).unwrap();
+        assert!(interpreter("python3").kept().is_none());
+        assert!(Interpreter::new("python3".into(), None).kept().is_none());
+    }
 
     #[test]
     fn the_usual_packages_come_first_and_many_others_are_counted() {
         let answer = |others: usize| Answer {
             python: "3.12.1".to_owned(),
+            folders: Vec::new(),
             packages: (0..others)
                 .map(|n| format!("zz{n:02}"))
                 .chain(["pandas".to_owned(), "numpy".to_owned()])

@@ -180,13 +180,7 @@ impl<'a> Lottery<'a> {
         let Some(priority) = usable.iter().map(|row| row.priority).max_by(f64::total_cmp) else {
             return Ok(None);
         };
-        let mut rows: Vec<&PolicyRow> = usable.into_iter().filter(|row| row.priority == priority).collect();
-        // Equal keys are ordered by weight, so that the rounding of sums does not depend on the order of the result.
-        rows.sort_by(|a, b| {
-            (a.operator, key(a))
-                .cmp(&(b.operator, key(b)))
-                .then_with(|| a.weight.total_cmp(&b.weight))
-        });
+        let rows = ordered(usable.into_iter().filter(|row| row.priority == priority));
         let weights = operator_weights(&rows)?;
         let shares = probabilities(&weights.values().copied().collect::<Vec<_>>());
         let operators = weights
@@ -343,6 +337,21 @@ fn key(row: &PolicyRow) -> Key<'_> {
         row.parent2_id.as_deref(),
         row.island,
     )
+}
+
+/// The rows in their order. The first parts of the order lie beside each other while they are sorted: of a large pool every look at a
+/// row itself would be a miss of the cache.
+fn ordered<'a>(rows: impl Iterator<Item = &'a PolicyRow>) -> Vec<&'a PolicyRow> {
+    let mut rows: Vec<(Operator, Option<i64>, &PolicyRow)> =
+        rows.map(|row| (row.operator, row.parent_step, row)).collect();
+    rows.sort_unstable_by(|(a_operator, a_step, a), (b_operator, b_step, b)| {
+        (a_operator, a_step)
+            .cmp(&(b_operator, b_step))
+            .then_with(|| key(a).cmp(&key(b)))
+            // Equal keys are ordered by weight, so that the rounding of sums does not depend on the order of the result.
+            .then_with(|| a.weight.total_cmp(&b.weight))
+    });
+    rows.into_iter().map(|(_, _, row)| row).collect()
 }
 
 /// Leave out the crossovers that leave their second parent open where their priority and island offer no other parent.

@@ -57,6 +57,15 @@ pub struct Given {
 }
 
 impl Given {
+    pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self {
+            replies: replies.into_iter().collect(),
+            calls: AtomicUsize::default(),
+            reached: Notify::new(),
+            release: Notify::new(),
+        }
+    }
+
     /// Waits until the generator holds.
     pub async fn holds(&self) {
         self.reached.notified().await;
@@ -127,15 +136,9 @@ impl Bed {
     }
 
     pub fn with(replies: impl IntoIterator<Item = Reply>, sandbox: Sandbox) -> Self {
-        let model = Given {
-            replies: replies.into_iter().collect(),
-            calls: AtomicUsize::default(),
-            reached: Notify::new(),
-            release: Notify::new(),
-        };
         Self {
             folder: tempfile::tempdir().unwrap(),
-            model: Arc::new(model),
+            model: Arc::new(Given::new(replies)),
             sandbox,
             settings: Vec::new(),
         }

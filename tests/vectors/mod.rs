@@ -7,3 +7,4 @@ mod harness;
 mod history;
 mod islands;
 mod memory;
+mod outcomes;
