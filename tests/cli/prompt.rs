@@ -32,7 +32,7 @@ fn the_prompt_is_printed_with_its_tokens_and_nothing_is_written() {
         "Steps left: not counted",
         "(estimate: a token every 4 bytes)",
         "shown:   parent nabc02",
-        "shown:   child nxyz04",
+        "shown:   sibling nxyz04",
         "What it changed:",
     ] {
         assert!(shown.contains(part), "{part} in {shown}");

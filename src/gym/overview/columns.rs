@@ -157,5 +157,5 @@ fn is_date(value: &str) -> bool {
     let day = value.split([' ', 'T']).next().unwrap_or_default();
     let parts: Vec<&str> = day.split(['-', '/', '.']).collect();
     let digits = |part: &&str| !part.is_empty() && part.len() <= 4 && part.bytes().all(|b| b.is_ascii_digit());
-    parts.len() == 3 && parts.iter().all(|part| digits(part)) && parts.iter().any(|part| part.len() == 4)
+    parts.len() == 3 && parts.iter().all(digits) && parts.iter().any(|part| part.len() == 4)
 }
