@@ -2,16 +2,54 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use clade::engine::{Engine, OpenMode, PromptRequest};
+use clade::model::{GenerateRequest, Generator, ModelError, ModelInfo, Sample, UsageDetails};
 use clade::operators::Operator;
 use clade_catalog::{Rows, Txn};
+use tokio_util::sync::CancellationToken;
 
 use super::fixture::{Fixture, add_task, instant, number, open_store, rows, session, table, texts};
 use super::instant::{Instant, Scripted};
 use super::verbose::Verbose;
 
+const WORDS: &str = "I would fit a straight line, but which column is meant?";
+
+/// Answers in words, without a program.
+#[derive(Debug)]
+struct Wordy;
+
+#[async_trait]
+impl Generator for Wordy {
+    fn name(&self) -> &str {
+        "wordy"
+    }
+
+    fn describe(&self) -> ModelInfo {
+        ModelInfo::free("test")
+    }
+
+    async fn generate(&self, _: &GenerateRequest, _: &CancellationToken) -> Result<Sample, ModelError> {
+        Ok(Sample {
+            text: WORDS.to_owned(),
+            reasoning: None,
+            finish_reason: "stop".to_owned(),
+            tokens_prompt: None,
+            tokens_completion: None,
+            usage: UsageDetails::default(),
+            cost_usd: Some(0.0),
+            cached: false,
+            latency: std::time::Duration::from_millis(1),
+        })
+    }
+}
+
 async fn engine(fixture: &Fixture, settings: &[&str]) -> Arc<Engine> {
-    let models = vec![Arc::new(Verbose { lines: 40 }) as _, Arc::new(Scripted::default()) as _];
+    let models = vec![
+        Arc::new(Verbose { lines: 40 }) as _,
+        Arc::new(Scripted::default()) as _,
+        Arc::new(Wordy) as _,
+    ];
     let engine = open_store(
         &fixture.store(),
         settings,
@@ -270,4 +308,27 @@ async fn a_related_program_is_shown_by_its_summary_when_there_is_one() {
     let shown = preview(&engine, &request(Operator::Improve, Some(&parent[0]))).await;
     assert!(shown.contains("What it does: It ranks two features."), "{shown}");
     assert!(shown.contains("What it taught: Ranks did not help."), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_in_words_is_a_row_and_keeps_its_text() {
+    let fixture = Fixture::new();
+    let engine = engine(&fixture, &[]).await;
+    let client = session(&engine);
+    rows(&client, "SELECT 'toy' AS task_id EXPAND WITH draft USING MODEL wordy")
+        .await
+        .unwrap();
+    let kept = texts(
+        &client,
+        "SELECT g.response FROM evo.nodes n JOIN evo.generations g ON g.attempt_id = n.attempt_id
+         WHERE n.status = 'code_missing' AND n.code IS NULL AND n.is_buggy AND n.error = 'the reply holds no Python program'",
+    )
+    .await;
+    assert_eq!(kept, [WORDS]);
+    let node = texts(&client, "SELECT node_id FROM evo.nodes").await;
+    let repair = preview(&engine, &request(Operator::Debug, Some(&node[0]))).await;
+    assert!(
+        repair.contains("The reply held no program that could be run."),
+        "{repair}"
+    );
 }
