@@ -1,5 +1,5 @@
-//! Length of prompts as a search grows: mean, 99th percentile and longest early and late in searches of 1,000 steps, whose programs
-//! are as long as those of a model.
+//! Length of prompts as a search grows: mean, 99th percentile and longest early and late in searches whose programs are as long as
+//! those of a model.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use datafusion::arrow::datatypes::Int64Type;
 use crate::fixture::{TASK, create, rows};
 use crate::machine::Report;
 
-const STEPS: usize = 1_000;
-const SEEDS: [u64; 3] = [1, 2, 3];
+/// Searches: how many, and of how many steps. The short ones make the early steps more than a handful.
+const SEARCHES: [(u64, usize); 2] = [(1, 1_000), (10, 15)];
 /// The default, and one that most prompts exceed.
 const BUDGETS: [u64; 2] = [65_536, 6_000];
 /// Steps around 10, 100 and 1,000.
@@ -19,7 +19,7 @@ const WINDOWS: [(usize, usize); 3] = [(6, 15), (76, 125), (901, 1_000)];
 
 pub async fn measure(report: &mut Report, folder: &Path) -> Result<()> {
     report.table(
-        "Prompts: tokens (a token every 4 bytes) in three searches of 1,000 steps, programs of 7 kB",
+        "Prompts: tokens (a token every 4 bytes) in a search of 1,000 steps and ten of 15, programs of 7 kB",
         &[
             "budget",
             "steps",
@@ -33,12 +33,14 @@ pub async fn measure(report: &mut Report, folder: &Path) -> Result<()> {
     for budget in BUDGETS {
         let dir = folder.join(format!("prompts-{budget}"));
         let engine = create(&dir).await?;
-        for seed in SEEDS {
-            let evolve = format!(
-                "EVOLVE TASK '{TASK}' USING MODEL verbose
-                 WITH (steps => {STEPS}, seed => {seed}, workers => 1, prompt_tokens => {budget}, grade => false)"
-            );
-            rows(&engine, &evolve).await?;
+        for (searches, steps) in SEARCHES {
+            for seed in 0..searches {
+                let evolve = format!(
+                    "EVOLVE TASK '{TASK}' USING MODEL verbose
+                     WITH (steps => {steps}, seed => {seed}, workers => 1, prompt_tokens => {budget}, grade => false)"
+                );
+                rows(&engine, &evolve).await?;
+            }
         }
         for (first, last) in WINDOWS {
             let sql = format!(

@@ -45,6 +45,7 @@ pub(super) fn order(facts: &PromptFacts, parents: usize) -> Vec<Cut> {
     let nodes = |places: &[usize], cut: fn(usize) -> Cut| places.iter().map(|place| cut(*place)).collect::<Vec<_>>();
     let mut all = Vec::new();
     all.extend(nodes(&relatives, Cut::Change));
+    all.extend(nodes(&relatives, Cut::Error));
     all.extend(nodes(&failures, Cut::Error));
     all.extend(nodes(&relatives, Cut::Words));
     all.extend(nodes(&failures, Cut::Words));

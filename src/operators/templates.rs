@@ -100,6 +100,7 @@ impl Templates {
         environment.add_filter("truncate", |text: String, length: usize| {
             clade_udfs::text::truncate_middle(&text, length, length / 2).into_owned()
         });
+        environment.add_filter("trim_end", |text: String| text.trim_end().to_owned());
         environment.add_filter("tail", |text: String, length: usize| tail(&text, length));
         environment.add_filter("figure", figure);
         environment.add_filter("size", |bytes: i64| size(u64::try_from(bytes).unwrap_or(0)));

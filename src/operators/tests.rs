@@ -75,12 +75,14 @@ fn the_kind_of_data_decides_the_guidance() {
         ("image", "Augment as the world allows"),
         ("audio", "log-mel"),
         ("time_series", "seasonal naive"),
+        ("audio", "Split by speaker"),
         ("mixed", "Several kinds of data"),
         ("scientific", "problem from research"),
         ("never heard of", "Several kinds of data"),
     ] {
         assert!(of(modality, "regression").contains(part), "{modality}");
     }
+    assert!(of("time_series", "multiclass").contains("a whole series"));
     assert!(of("tabular", "ranking").contains("build candidates first"));
     let mut facts = full(Operator::Draft);
     facts.task.validation_note = Some("the latest rows by 'day' (all of test.csv is later); 8 rows".to_owned());

@@ -28,11 +28,11 @@ fn the_prompt_is_printed_with_its_tokens_and_nothing_is_written() {
         "──── user, ",
         "RandomForestRegressor",
         "Predict the age of each abalone from its measures.",
-        "`train.csv` (csv, 35 bytes): 2 rows of 3 columns",
+        "`train.csv` (csv, 31 bytes): 2 rows of 3 columns",
         "Steps left: not counted",
         "(estimate: a token every 4 bytes)",
         "shown:   parent nabc02",
-        "shown:   child nxyz04",
+        "shown:   sibling nxyz04",
         "What it changed:",
     ] {
         assert!(shown.contains(part), "{part} in {shown}");

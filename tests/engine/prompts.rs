@@ -2,13 +2,47 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use clade::engine::{Engine, OpenMode, PromptRequest};
+use clade::model::{GenerateRequest, Generator, ModelError, ModelInfo, Sample, UsageDetails};
 use clade::operators::Operator;
 use clade_catalog::{Rows, Txn};
+use tokio_util::sync::CancellationToken;
 
 use super::fixture::{Fixture, add_task, instant, number, open_store, rows, session, table, texts};
 use super::instant::{Instant, Scripted};
 use super::verbose::Verbose;
+
+const WORDS: &str = "I would fit a straight line, but which column is meant?";
+
+/// Answers in words, without a program.
+#[derive(Debug)]
+struct Wordy;
+
+#[async_trait]
+impl Generator for Wordy {
+    fn name(&self) -> &str {
+        "wordy"
+    }
+
+    fn describe(&self) -> ModelInfo {
+        ModelInfo::free("test")
+    }
+
+    async fn generate(&self, _: &GenerateRequest, _: &CancellationToken) -> Result<Sample, ModelError> {
+        Ok(Sample {
+            text: WORDS.to_owned(),
+            reasoning: None,
+            finish_reason: "stop".to_owned(),
+            tokens_prompt: None,
+            tokens_completion: None,
+            usage: UsageDetails::default(),
+            cost_usd: Some(0.0),
+            cached: false,
+            latency: std::time::Duration::from_millis(1),
+        })
+    }
+}
 
 async fn engine(fixture: &Fixture, settings: &[&str]) -> Arc<Engine> {
     let engine = opened(fixture, settings, OpenMode::Create).await;
@@ -17,7 +51,11 @@ async fn engine(fixture: &Fixture, settings: &[&str]) -> Arc<Engine> {
 }
 
 async fn opened(fixture: &Fixture, settings: &[&str], mode: OpenMode) -> Arc<Engine> {
-    let models = vec![Arc::new(Verbose { lines: 40 }) as _, Arc::new(Scripted::default()) as _];
+    let models = vec![
+        Arc::new(Verbose { lines: 40 }) as _,
+        Arc::new(Scripted::default()) as _,
+        Arc::new(Wordy) as _,
+    ];
     let sandbox = instant(Arc::new(Instant::default()));
     open_store(&fixture.store(), settings, models, sandbox, mode).await.unwrap()
 }
@@ -107,7 +145,8 @@ async fn a_preview_is_what_is_sent() {
         ),
     ] {
         let parents = texts(&client, input).await;
-        let shown = preview(&engine, &request(operator, parents.first().map(String::as_str))).await;
+        let parent = parents.first().filter(|_| operator.arity() > 0);
+        let shown = preview(&engine, &request(operator, parent.map(String::as_str))).await;
         rows(
             &client,
             &format!("{input} EXPAND WITH {operator} (id => 'e-{operator}')"),
@@ -208,7 +247,7 @@ async fn the_files_of_a_task_are_described_once() {
     .await;
     insta::assert_snapshot!(described);
     let prompt = "SELECT count(*) FROM evo.generations
-                  WHERE strpos(prompt, '`train.csv` (csv, 24 bytes): 2 rows of 3 columns') > 0 AND strpos(prompt, 'x: number, 50 % missing') > 0";
+                  WHERE strpos(prompt, '`train.csv` (csv, 25 bytes): 2 rows of 3 columns') > 0 AND strpos(prompt, 'x: number, 50 % missing') > 0";
     assert_eq!(number(&client, prompt).await, 1);
     // Another process finds what is kept, also where the files have changed since.
     std::fs::write(public.join("train.csv"), "z\n1\n").unwrap();
@@ -229,11 +268,15 @@ async fn a_related_program_is_shown_by_its_summary_when_there_is_one() {
     let client = session(&engine);
     rows(
         &client,
-        "SELECT 'toy' AS task_id EXPAND WITH draft (seed => 3, id => 'd')",
+        "SELECT 'toy' AS task_id EXPAND WITH draft (seed => 3, samples => 4)",
     )
     .await
     .unwrap();
-    let parent = texts(&client, "SELECT node_id FROM evo.nodes WHERE NOT is_buggy").await;
+    let parent = texts(
+        &client,
+        "SELECT node_id FROM evo.nodes WHERE NOT is_buggy ORDER BY step",
+    )
+    .await;
     let improve = format!(
         "SELECT '{}' AS parent_id EXPAND WITH improve (seed => 5, samples => 2)",
         parent[0]
@@ -268,4 +311,27 @@ async fn a_related_program_is_shown_by_its_summary_when_there_is_one() {
     let shown = preview(&engine, &request(Operator::Improve, Some(&parent[0]))).await;
     assert!(shown.contains("What it does: It ranks two features."), "{shown}");
     assert!(shown.contains("What it taught: Ranks did not help."), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_in_words_is_a_row_and_keeps_its_text() {
+    let fixture = Fixture::new();
+    let engine = engine(&fixture, &[]).await;
+    let client = session(&engine);
+    rows(&client, "SELECT 'toy' AS task_id EXPAND WITH draft USING MODEL wordy")
+        .await
+        .unwrap();
+    let kept = texts(
+        &client,
+        "SELECT g.response FROM evo.nodes n JOIN evo.generations g ON g.attempt_id = n.attempt_id
+         WHERE n.status = 'code_missing' AND n.code IS NULL AND n.is_buggy AND n.error = 'the reply holds no Python program'",
+    )
+    .await;
+    assert_eq!(kept, [WORDS]);
+    let node = texts(&client, "SELECT node_id FROM evo.nodes").await;
+    let repair = preview(&engine, &request(Operator::Debug, Some(&node[0]))).await;
+    assert!(
+        repair.contains("The reply held no program that could be run."),
+        "{repair}"
+    );
 }

@@ -37,6 +37,8 @@ pub(super) struct ColumnStats {
     chars: u64,
     minimum: f64,
     maximum: f64,
+    first: Option<String>,
+    last: Option<String>,
     hasher: RandomState,
     distinct: HashSet<u64>,
     samples: Vec<String>,
@@ -58,6 +60,8 @@ impl ColumnStats {
             chars: 0,
             minimum: f64::INFINITY,
             maximum: f64::NEG_INFINITY,
+            first: None,
+            last: None,
             hasher: RandomState::new(),
             distinct: HashSet::new(),
             samples: Vec::new(),
@@ -86,6 +90,15 @@ impl ColumnStats {
         readings.integer = readings.integer && value.parse::<i64>().is_ok();
         readings.boolean = readings.boolean && ["true", "false"].contains(&value.to_ascii_lowercase().as_str());
         readings.date = readings.date && is_date(value);
+        if readings.date {
+            // Dates that begin with the year sort as texts.
+            if self.first.as_deref().is_none_or(|first| value < first) {
+                self.first = Some(value.to_owned());
+            }
+            if self.last.as_deref().is_none_or(|last| value > last) {
+                self.last = Some(value.to_owned());
+            }
+        }
         if self.distinct.len() <= MOST_DISTINCT
             && self.distinct.insert(self.hasher.hash_one(value))
             && self.samples.len() < FEW_VALUES
@@ -124,13 +137,20 @@ impl ColumnStats {
         if self.distinct.len() > FEW_VALUES {
             self.samples.truncate(SAMPLES);
         }
+        let year_first = |value: &String| value.as_bytes().iter().take_while(|byte| byte.is_ascii_digit()).count() == 4;
+        let is_range = kind == "date" && self.first.iter().chain(&self.last).all(year_first);
+        let range = |number_text: String, date: Option<String>| match (is_number, is_range) {
+            (true, _) => Some(number_text),
+            (_, true) => date.map(|date| line(&date, SAMPLE_CHARS)),
+            _ => None,
+        };
         ColumnOverview {
             name: self.name,
             kind: kind.to_owned(),
             missing: (self.rows > 0).then(|| self.missing as f64 / self.rows as f64),
             distinct,
-            minimum: is_number.then(|| number(self.minimum)),
-            maximum: is_number.then(|| number(self.maximum)),
+            minimum: range(number(self.minimum), self.first),
+            maximum: range(number(self.maximum), self.last),
             samples: self.samples,
         }
     }
@@ -157,5 +177,5 @@ fn is_date(value: &str) -> bool {
     let day = value.split([' ', 'T']).next().unwrap_or_default();
     let parts: Vec<&str> = day.split(['-', '/', '.']).collect();
     let digits = |part: &&str| !part.is_empty() && part.len() <= 4 && part.bytes().all(|b| b.is_ascii_digit());
-    parts.len() == 3 && parts.iter().all(|part| digits(part)) && parts.iter().any(|part| part.len() == 4)
+    parts.len() == 3 && parts.iter().all(digits) && parts.iter().any(|part| part.len() == 4)
 }

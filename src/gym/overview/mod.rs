@@ -96,7 +96,7 @@ pub struct ColumnOverview {
     pub missing: Option<f64>,
     /// Different values; `None` for too many to count.
     pub distinct: Option<i64>,
-    /// Least value.
+    /// Least value of numbers, and of dates that begin with the year.
     pub minimum: Option<String>,
     /// Greatest value.
     pub maximum: Option<String>,

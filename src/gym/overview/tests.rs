@@ -40,10 +40,14 @@ fn columns_of_a_table_have_types_shares_and_samples() {
     assert_eq!((train.rows, train.rows_exact, train.columns), (Some(40), true, Some(6)));
     let kinds: Vec<&str> = train.column_facts.iter().map(|column| column.kind.as_str()).collect();
     assert_eq!(kinds, ["integer", "date", "number", "text", "text", "empty"]);
-    let [id, _, size, kind, note, gone] = train.column_facts.as_slice() else {
+    let [id, when, size, kind, note, gone] = train.column_facts.as_slice() else {
         panic!("{train:#?}")
     };
     assert_eq!((id.minimum.as_deref(), id.maximum.as_deref()), (Some("0"), Some("39")));
+    assert_eq!(
+        (when.minimum.as_deref(), when.maximum.as_deref()),
+        (Some("2024-05-01"), Some("2024-05-28"))
+    );
     assert_eq!((size.minimum.as_deref(), size.distinct), (Some("0.5"), Some(40)));
     assert_eq!(
         (kind.missing, kind.samples.as_slice()),
