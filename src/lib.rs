@@ -18,3 +18,4 @@ pub mod policy;
 pub mod sandbox;
 pub mod scheduler;
 pub mod session;
+pub mod suite;

@@ -146,7 +146,7 @@ impl Session {
         })
     }
 
-    fn require_write(&self, statement: &Statement) -> Result<()> {
+    pub(super) fn require_write(&self, statement: &Statement) -> Result<()> {
         match self.access {
             Access::ReadWrite => Ok(()),
             Access::ReadOnly => {
@@ -236,6 +236,21 @@ impl Session {
     }
 
     async fn evolve(&self, evolve: Evolve, sql: &str) -> Result<QueryOutput> {
+        let is_async = evolve.is_async;
+        let run = self.run_of(evolve).await?;
+        let handle = self.engine.scheduler().start(run, sql).await?;
+        if is_async {
+            return QueryOutput::of_columns(vec![
+                ("run_id", texts([Some(&handle.run_id)])),
+                ("status", texts([Some("running")])),
+            ])
+            .map_err(EngineError::from);
+        }
+        run_row(handle).await
+    }
+
+    /// The run that an EVOLVE means: what it does not say comes from the session, then from the configuration.
+    pub(super) async fn run_of(&self, evolve: Evolve) -> Result<Run> {
         let engine = &self.engine;
         let variables = self.variables();
         let set = |value: String| (!value.is_empty()).then_some(value);
@@ -246,7 +261,7 @@ impl Session {
             .unwrap_or_else(|| defaults.policy.clone());
         let policy_sql = engine.policy(&policy).await?.sql;
         let run_id = evolve.options.id.clone().unwrap_or_else(fresh_id);
-        let run = Run {
+        Ok(Run {
             statement_id: run_id.clone(),
             run_id,
             task_id: evolve.task_id,
@@ -264,16 +279,7 @@ impl Session {
             created_at: engine.now(),
             started_at: None,
             status: "running".to_owned(),
-        };
-        let handle = engine.scheduler().start(run, sql).await?;
-        if evolve.is_async {
-            return QueryOutput::of_columns(vec![
-                ("run_id", texts([Some(&handle.run_id)])),
-                ("status", texts([Some("running")])),
-            ])
-            .map_err(EngineError::from);
-        }
-        run_row(handle).await
+        })
     }
 }
 

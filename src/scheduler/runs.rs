@@ -73,12 +73,7 @@ impl Scheduler {
     pub async fn start(&self, mut run: Run, sql: &str) -> Result<RunHandle> {
         let services = &self.services;
         services.task(&run.task_id).await?;
-        let model = services.models.get(&run.model)?.describe();
-        services.sandbox(&run.sandbox)?;
-        if run.options.max_cost_usd.is_some() && !model.free && model.price.is_none() && !run.options.allow_unknown_cost
-        {
-            return Err(SchedulerError::UnknownCost { model: run.model });
-        }
+        self.check(&run).await?;
         let (place, control) = self.enter(&run.run_id)?;
         run.started_at = Some(services.now());
         let statement = StatementRecord {
@@ -116,6 +111,23 @@ impl Scheduler {
         self.conduct(run, place, control).await
     }
 
+    /// Checks what a run is to be made with, apart from its task.
+    ///
+    /// # Errors
+    /// When the model or sandbox is not known, or a cost budget cannot hold.
+    pub async fn check(&self, run: &Run) -> Result<()> {
+        let services = &self.services;
+        let model = services.models.get(&run.model)?.describe();
+        services.sandbox(&run.sandbox)?;
+        if run.options.max_cost_usd.is_some() && !model.free && model.price.is_none() && !run.options.allow_unknown_cost
+        {
+            return Err(SchedulerError::UnknownCost {
+                model: run.model.clone(),
+            });
+        }
+        Ok(())
+    }
+
     /// Goes on with a run that was interrupted: by a kill, a drain or a failure.
     ///
     /// # Errors
@@ -147,7 +159,7 @@ impl Scheduler {
         self.conduct(run, place, control).await
     }
 
-    fn enter(&self, id: &str) -> Result<(Place, RunControl)> {
+    pub(super) fn enter(&self, id: &str) -> Result<(Place, RunControl)> {
         let control = RunControl::default();
         Ok((self.conducted.enter(id, &control)?, control))
     }

@@ -54,6 +54,9 @@ pub async fn run(args: GradeArgs, context: &Context) -> Result<(), CliError> {
         task_id: args.task.clone(),
         grade,
         graded_at: Utc::now(),
+        role: None,
+        repeat: None,
+        selection: None,
     };
     let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
     let hash = services.store.put_blob(bytes).await.map_err(EngineError::from)?;
