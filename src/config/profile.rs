@@ -199,6 +199,86 @@ mod tests {
         }
     }
 
+    /// A folder with a configuration and a profile of its own.
+    fn with_profile(config: &str, profile: &str) -> (tempfile::TempDir, Sources) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(FOLDER)).unwrap();
+        std::fs::write(folder.path().join("profiles/mine.toml"), profile).unwrap();
+        std::fs::write(folder.path().join("clade.toml"), config).unwrap();
+        let sources = Sources {
+            folder: Some(folder.path().to_owned()),
+            ..Sources::default()
+        };
+        (folder, sources)
+    }
+
+    fn flag(name: &str) -> Vec<Override> {
+        vec![Override::parse(&format!("{PROFILE_KEY}={name}"), "--profile").unwrap()]
+    }
+
+    #[test]
+    fn a_profile_lies_below_the_rest_of_its_layer_and_above_the_layers_before() {
+        let profile = "[search]\nsteps = 7\nworkers = 3\n[sandbox]\nwall_seconds = 11\n";
+        let (_folder, mut sources) =
+            with_profile("[search]\nprofile = 'mine'\nsteps = 5\nseed = 1\n", profile);
+        let shown = |sources: &Sources| {
+            let config = sources.load().unwrap().config;
+            (config.search.steps, config.search.workers, config.search.seed, config.sandbox.wall_seconds)
+        };
+        assert_eq!(shown(&sources), (5, 3, 1, 11));
+        sources.environment = vec![("CLADE_SEARCH_WORKERS".to_owned(), "2".to_owned())];
+        assert_eq!(shown(&sources), (5, 2, 1, 11));
+        // Named on the command line, it wins over the file and the environment, and the file's own profile does not hold.
+        sources.overrides = flag("mine");
+        assert_eq!(shown(&sources), (7, 3, 1, 11));
+        sources.overrides = flag("smoke");
+        assert_eq!(shown(&sources), (6, 2, 1, 120));
+        sources.overrides.push(Override::parse("search.steps=9", "--set").unwrap());
+        assert_eq!(shown(&sources), (9, 2, 1, 120));
+        sources.overrides = flag("");
+        assert_eq!(shown(&sources), (5, 2, 1, 3600));
+    }
+
+    #[test]
+    fn mistakes_of_a_profile_name_its_file_and_line() {
+        for (profile, expected) in [
+            (
+                "# One.\n[search]\nstepz = 1\n",
+                "unknown key 'search.stepz' in FOLDER/profiles/mine.toml:3; did you mean 'search.steps'?",
+            ),
+            (
+                "[sandbox]\nwall_seconds = 0\n",
+                "'sandbox.wall_seconds' in FOLDER/profiles/mine.toml:2: must be at least 1",
+            ),
+            (
+                "[search]\nsteps = 2\n[store]\npath = 'x'\n",
+                "'store' in FOLDER/profiles/mine.toml:3: a profile sets keys of [search] and [sandbox], and names no other profile",
+            ),
+            (
+                "[search]\nprofile = 'smoke'\n",
+                "'search.profile' in FOLDER/profiles/mine.toml:2: a profile sets keys of [search] and [sandbox], and names no other \
+                 profile",
+            ),
+            (
+                "[sarch]\nsteps = 2\n",
+                "unknown key 'sarch' in FOLDER/profiles/mine.toml:1; did you mean 'search'?",
+            ),
+        ] {
+            let (folder, mut sources) = with_profile("", profile);
+            sources.overrides = flag("mine");
+            let error = sources.load().unwrap_err().to_string();
+            assert_eq!(error.replace(&*folder.path().to_string_lossy(), "FOLDER"), expected);
+        }
+        let (folder, mut sources) = with_profile("", "");
+        sources.overrides = flag("nope");
+        let error = sources.load().unwrap_err().to_string();
+        assert_eq!(
+            error.replace(&*folder.path().to_string_lossy(), "FOLDER"),
+            "there is no profile 'nope', which command line (--profile) names: the profiles are mine, multi_worker, naturebench, \
+             smoke, standard; own ones are files NAME.toml in FOLDER/profiles"
+        );
+    }
+
     #[test]
     fn the_last_layer_that_names_a_profile_chooses_it() {
         let flags = [

@@ -16,6 +16,7 @@ use super::output::QueryOutput;
 use super::session::Session;
 use super::settings::shown;
 use crate::dialect::{CreateModel, Evolve, Expand, ParsedStatement, Statement};
+use crate::gym::Layout;
 use crate::plan::{Access, ExpandMode, PlanError, check_statement, plan_expand};
 use crate::scheduler::{Progress, Run, RunHandle, fresh_id};
 use crate::session::DEFAULT_SCHEMA;
@@ -98,7 +99,7 @@ impl Session {
                 let what = table.map_or_else(|| "all tables".to_owned(), |table| format!("table {table}"));
                 Ok(QueryOutput::done(format!("small files of {what} are merged")))
             }
-            Statement::CreateTask { path } => self.create_task(Path::new(&path), false).await,
+            Statement::CreateTask { path } => self.create_task(Path::new(&path), Layout::Package, false).await,
             Statement::CreateModel(CreateModel { name, .. }) => Err(EngineError::Request(format!(
                 "CREATE MODEL {name}: this version has no provider that takes options; the models are {}",
                 engine
@@ -124,11 +125,11 @@ impl Session {
     ///
     /// # Errors
     /// As [`Engine::import_task`], and in a session that only reads.
-    pub async fn create_task(&self, path: &Path, force: bool) -> Result<QueryOutput> {
+    pub async fn create_task(&self, path: &Path, layout: Layout, force: bool) -> Result<QueryOutput> {
         self.require_write(&Statement::CreateTask {
             path: path.to_string_lossy().into_owned(),
         })?;
-        let imported = self.engine.import_task(path, force).await?;
+        let imported = self.engine.import_task(path, layout, force).await?;
         let task = &imported.task;
         let checks = i64::try_from(imported.checks.len()).unwrap_or(i64::MAX);
         let output = QueryOutput::of_columns(vec![

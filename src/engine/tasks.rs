@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::Result;
 use super::open::Engine;
-use crate::gym::{Import, ImportedTask, TaskRow, import_package};
+use crate::gym::{Import, ImportedTask, Layout, TaskRow, import_package};
 
 impl Engine {
     /// Imports a task package and commits its rows. A newer import of the same task replaces the older.
     ///
     /// # Errors
     /// When the package fails its checks (unless `force`), its metric does not run, or the store fails.
-    pub async fn import_task(&self, path: &Path, force: bool) -> Result<ImportedTask> {
+    pub async fn import_task(&self, path: &Path, layout: Layout, force: bool) -> Result<ImportedTask> {
         let sandbox = self.sandbox(&self.defaults().sandbox)?;
         let services = self.scheduler().services();
         let import = Import {
@@ -24,6 +24,7 @@ impl Engine {
             executor: std::sync::Arc::clone(&sandbox.executor),
             metric_limits: services.evaluation_limits.clone(),
             split_limits: services.candidate_limits.clone(),
+            layout,
             force,
             now: Utc::now(),
         };

@@ -1,10 +1,11 @@
 //! Checks of a package's tables. Each finding is a row of `gym.quality_checks`; a failed one stops the import.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::gym::columns::{Columns, identifier};
 use crate::gym::error::GymError;
+use crate::gym::json_lines::read_json_lines;
 use crate::gym::table::Table;
 
 /// Result of a check.
@@ -69,6 +70,8 @@ impl Check {
     }
 }
 
+/// The check that a package has the files no import can do without.
+pub const MISSING_FILES: &str = "missing_required_files";
 /// Path of the candidate's description in a package.
 pub const DESCRIPTION: &str = "data/public/description.txt";
 /// Path of the training table.
@@ -79,8 +82,17 @@ pub const TEST: &str = "data/public/test.csv";
 pub const SAMPLE: &str = "data/public/sample_submission.csv";
 /// Path of the hidden answers.
 pub const ANSWER: &str = "data/private/test_answer.csv";
+/// Path of the hidden answers where they are JSON lines.
+pub const ANSWER_LINES: &str = "data/private/test_answer.jsonl";
 /// Path of the metric.
 pub const METRIC: &str = "utils/metric.py";
+
+/// The hidden answers of the package in a folder; where it has none, the place where they should be.
+pub fn answer_path(root: &Path) -> PathBuf {
+    let lines = root.join(ANSWER_LINES);
+    let table = root.join(ANSWER);
+    if lines.is_file() && !table.is_file() { lines } else { table }
+}
 
 /// The four tables of a package, as far as they exist.
 #[derive(Debug, Default)]
@@ -110,7 +122,10 @@ impl Tables {
             train: table(TRAIN)?,
             test: table(TEST)?,
             sample: table(SAMPLE)?,
-            answer: table(ANSWER)?,
+            answer: match table(ANSWER)? {
+                None if root.join(ANSWER_LINES).is_file() => Some(read_json_lines(&root.join(ANSWER_LINES))?),
+                answer => answer,
+            },
         })
     }
 
@@ -129,11 +144,11 @@ pub fn check_tables(root: &Path, tables: &Tables) -> Vec<Check> {
     let mut faults = Vec::new();
     let missing: Vec<&str> = [DESCRIPTION, SAMPLE, ANSWER, METRIC]
         .into_iter()
-        .filter(|p| !root.join(p).is_file())
+        .filter(|p| !root.join(p).is_file() && !(*p == ANSWER && tables.answer.is_some()))
         .collect();
     if !missing.is_empty() {
         faults.push(Check::failed(
-            "missing_required_files",
+            MISSING_FILES,
             format!("the package lacks {}", missing.join(", ")),
         ));
     }

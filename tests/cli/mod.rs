@@ -8,6 +8,6 @@ mod history;
 mod interrupt;
 mod shell;
 mod sql;
-mod tasks;
+pub mod tasks;
 mod terminal;
 mod usage;

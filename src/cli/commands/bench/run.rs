@@ -116,7 +116,7 @@ async fn conduct(
         loop {
             tokio::select! {
                 done = &mut work => break done,
-                () = tokio::time::sleep(SuiteView::INTERVAL) => view.look(&client).await?,
+                () = tokio::time::sleep(SuiteView::INTERVAL) => view.look(&client).await,
             }
         }
     };

@@ -52,11 +52,16 @@ impl SuiteView {
         }
     }
 
-    /// Looks at how far the suite is; elsewhere than on a terminal the lines say enough.
-    pub async fn look(&self, client: &Client) -> Result<(), CliError> {
-        if !self.terminal.is_interactive() {
-            return Ok(());
+    /// Looks at how far the suite is; elsewhere than on a terminal the lines say enough. A suite does not end because of a look.
+    pub async fn look(&self, client: &Client) {
+        if self.terminal.is_interactive()
+            && let Err(error) = self.show(client).await
+        {
+            tracing::warn!(suite = %self.name, %error, "how far the suite is could not be read");
         }
+    }
+
+    async fn show(&self, client: &Client) -> Result<(), CliError> {
         let sql = include_str!("../../sql/suite_steps.sql").replace("$suite", &literal(&self.name));
         let rows = client.rows(&sql).await?;
         let Some(row) = rows.first() else { return Ok(()) };
