@@ -17,6 +17,7 @@ use crate::gym::error::{GymError, io};
 use crate::gym::manifest::Manifest;
 use crate::gym::package::{FileRole, LEADERBOARDS, MANIFEST, Package};
 use crate::gym::source::{MleBenchOptions, Source};
+use crate::gym::split::CUSTOM_SPLIT;
 use crate::gym::table::Table;
 
 use config::Config;
@@ -76,6 +77,10 @@ pub fn open(path: &Path, options: &MleBenchOptions) -> Result<Source, GymError> 
     let leaderboard = competition.join("leaderboard.csv");
     if leaderboard.is_file() {
         package.put(&leaderboard, LEADERBOARDS[0], FileRole::Meta);
+    }
+    let splitter = root.join(CUSTOM_SPLIT);
+    if splitter.is_file() {
+        package.put(&splitter, CUSTOM_SPLIT, FileRole::Utils);
     }
     let made = tempfile::tempdir().map_err(io("create a folder in", &std::env::temp_dir()))?;
     let grader = Grader {
