@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::commands::{
-    bench::BenchArgs, config::ConfigArgs, diff::DiffArgs, doctor::DoctorArgs, evolve::EvolveArgs, exec::ExecArgs, export::ExportArgs,
-    grade::GradeArgs, init::InitArgs, plot::PlotArgs, policy::PolicyArgs, quickstart::QuickstartArgs, runs::RunsArgs,
-    show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
+    bench::BenchArgs, config::ConfigArgs, diff::DiffArgs, doctor::DoctorArgs, evolve::EvolveArgs, exec::ExecArgs,
+    export::ExportArgs, grade::GradeArgs, init::InitArgs, plot::PlotArgs, policy::PolicyArgs,
+    quickstart::QuickstartArgs, runs::RunsArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
 };
 use super::printer::Format;
 use super::terminal::ColorChoice;

@@ -194,7 +194,9 @@ mod tests {
                 .iter()
                 .filter(|entry| entry.origin.as_deref() == Some(&format!("profile {name}")))
                 .count();
-            let written = text.lines().filter(|line| line.contains(" = ") && !line.starts_with('#'));
+            let written = text
+                .lines()
+                .filter(|line| line.contains(" = ") && !line.starts_with('#'));
             assert_eq!(from_profile, written.count(), "{name}: {entries:?}");
         }
     }
@@ -219,11 +221,15 @@ mod tests {
     #[test]
     fn a_profile_lies_below_the_rest_of_its_layer_and_above_the_layers_before() {
         let profile = "[search]\nsteps = 7\nworkers = 3\n[sandbox]\nwall_seconds = 11\n";
-        let (_folder, mut sources) =
-            with_profile("[search]\nprofile = 'mine'\nsteps = 5\nseed = 1\n", profile);
+        let (_folder, mut sources) = with_profile("[search]\nprofile = 'mine'\nsteps = 5\nseed = 1\n", profile);
         let shown = |sources: &Sources| {
             let config = sources.load().unwrap().config;
-            (config.search.steps, config.search.workers, config.search.seed, config.sandbox.wall_seconds)
+            (
+                config.search.steps,
+                config.search.workers,
+                config.search.seed,
+                config.sandbox.wall_seconds,
+            )
         };
         assert_eq!(shown(&sources), (5, 3, 1, 11));
         sources.environment = vec![("CLADE_SEARCH_WORKERS".to_owned(), "2".to_owned())];
@@ -233,7 +239,9 @@ mod tests {
         assert_eq!(shown(&sources), (7, 3, 1, 11));
         sources.overrides = flag("smoke");
         assert_eq!(shown(&sources), (6, 2, 1, 120));
-        sources.overrides.push(Override::parse("search.steps=9", "--set").unwrap());
+        sources
+            .overrides
+            .push(Override::parse("search.steps=9", "--set").unwrap());
         assert_eq!(shown(&sources), (9, 2, 1, 120));
         sources.overrides = flag("");
         assert_eq!(shown(&sources), (5, 2, 1, 3600));
@@ -290,10 +298,7 @@ mod tests {
         let name = |file, environment: &[_], flags: &[_]| {
             chosen(file, environment, flags).map(|chosen| (chosen.name, chosen.layer))
         };
-        assert_eq!(
-            name(file, &environment, &flags),
-            Some(("b".into(), Layer::CommandLine))
-        );
+        assert_eq!(name(file, &environment, &flags), Some(("b".into(), Layer::CommandLine)));
         assert_eq!(name(file, &environment, &[]), Some(("c".into(), Layer::Environment)));
         assert_eq!(name(file, &[], &[]), Some(("d".into(), Layer::File)));
         assert_eq!(name(None, &[], &[]), None);

@@ -91,7 +91,11 @@ pub const METRIC: &str = "utils/metric.py";
 pub fn answer_path(root: &Path) -> PathBuf {
     let lines = root.join(ANSWER_LINES);
     let table = root.join(ANSWER);
-    if lines.is_file() && !table.is_file() { lines } else { table }
+    if lines.is_file() && !table.is_file() {
+        lines
+    } else {
+        table
+    }
 }
 
 /// The four tables of a package, as far as they exist.

@@ -56,7 +56,8 @@ mod tests {
 
     #[test]
     fn keys_become_columns() {
-        let table = read("{\"id\": \"007\", \"y\": 1.5}\n\n{\"id\": \"8\", \"y\": null, \"tags\": [\"a, b\"]}\n").unwrap();
+        let table =
+            read("{\"id\": \"007\", \"y\": 1.5}\n\n{\"id\": \"8\", \"y\": null, \"tags\": [\"a, b\"]}\n").unwrap();
         assert_eq!(table.columns(), ["id", "y", "tags"]);
         assert_eq!(table.row(0), ["007", "1.5", ""]);
         assert_eq!(table.row(1), ["8", "", "[\"a, b\"]"]);

@@ -178,7 +178,12 @@ impl Staged {
             .unwrap_or_default();
         let name = manifest.id.clone().unwrap_or(folder);
         let task_id = validate_task_name(&name)
-            .map_err(|e| GymError::package(&package.root, format!("{e}; rename the folder or set `id` in task.toml")))?
+            .map_err(|e| {
+                GymError::package(
+                    &package.root,
+                    format!("{e}; rename the folder or set `id` in task.toml"),
+                )
+            })?
             .to_owned();
         let dir = StagingDir::create(tasks_dir)?;
         let files = package

@@ -48,7 +48,10 @@ pub async fn choose(services: &Services, run: &Run) -> Result<Option<Chosen>> {
         FinalSelection::Evaluator => include_str!("../../sql/final/evaluator.sql"),
         FinalSelection::SelfReported => include_str!("../../sql/final/self_reported.sql"),
     };
-    match nodes(services, sql, "run", &run.run_id, Some(protocol.as_str())).await?.pop() {
+    match nodes(services, sql, "run", &run.run_id, Some(protocol.as_str()))
+        .await?
+        .pop()
+    {
         Some(best) => Ok(Some(best)),
         None => draw(services, run).await,
     }
@@ -76,7 +79,14 @@ async fn draw(services: &Services, run: &Run) -> Result<Option<Chosen>> {
 /// # Errors
 /// When the query fails.
 pub async fn incumbents(services: &Services, run: &Run) -> Result<Vec<Chosen>> {
-    nodes(services, include_str!("../../sql/final/incumbents.sql"), "run", &run.run_id, None).await
+    nodes(
+        services,
+        include_str!("../../sql/final/incumbents.sql"),
+        "run",
+        &run.run_id,
+        None,
+    )
+    .await
 }
 
 /// A node that was chosen before.
@@ -88,13 +98,7 @@ pub async fn chosen_before(services: &Services, node_id: &str, by: Option<&str>)
     Ok(nodes(services, node, "node", node_id, by).await?.pop())
 }
 
-async fn nodes(
-    services: &Services,
-    sql: &str,
-    parameter: &str,
-    value: &str,
-    by: Option<&str>,
-) -> Result<Vec<Chosen>> {
+async fn nodes(services: &Services, sql: &str, parameter: &str, value: &str, by: Option<&str>) -> Result<Vec<Chosen>> {
     let read = async || {
         let parameters = [(parameter, ScalarValue::from(value))];
         let rows = services.queries.rows(sql, &parameters, None, None).await?;

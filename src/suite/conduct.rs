@@ -90,9 +90,17 @@ fn lease(suite_id: &str) -> String {
 async fn unknown(engine: &Engine, suite_id: &str) -> Result<SuiteError> {
     let rows = engine
         .queries()
-        .rows("SELECT suite_id FROM bench.suites ORDER BY created_at DESC LIMIT 5", &[], None, None)
+        .rows(
+            "SELECT suite_id FROM bench.suites ORDER BY created_at DESC LIMIT 5",
+            &[],
+            None,
+            None,
+        )
         .await?;
-    let known = rows.iter().map(|row| row.text("suite_id")).collect::<datafusion::error::Result<Vec<_>>>()?;
+    let known = rows
+        .iter()
+        .map(|row| row.text("suite_id"))
+        .collect::<datafusion::error::Result<Vec<_>>>()?;
     Ok(SuiteError::Request(match known.as_slice() {
         [] => format!("there is no suite '{suite_id}': this store has none yet"),
         known => format!("there is no suite '{suite_id}'; the newest are {}", known.join(", ")),
@@ -125,7 +133,10 @@ async fn begin(session: &Session, request: SuiteRequest) -> Result<Begun> {
     let now = engine.now();
     let mut txn = Txn::new();
     txn.append("bench.suites", suite.rows(SuiteStatus::Running, now)?);
-    txn.append("bench.suite_runs", record::search_rows(&suite.suite_id, &searches, now)?);
+    txn.append(
+        "bench.suite_runs",
+        record::search_rows(&suite.suite_id, &searches, now)?,
+    );
     engine.store().commit(txn).await?;
     Ok(Begun {
         suite,
@@ -134,7 +145,10 @@ async fn begin(session: &Session, request: SuiteRequest) -> Result<Begun> {
 }
 
 async fn refuse_taken_ids(engine: &Engine, searches: &[Search]) -> Result<()> {
-    let rows = engine.queries().rows("SELECT run_id FROM evo.runs", &[], None, None).await?;
+    let rows = engine
+        .queries()
+        .rows("SELECT run_id FROM evo.runs", &[], None, None)
+        .await?;
     for row in rows.iter() {
         let run_id = row.text("run_id")?;
         if searches.iter().any(|search| search.run_id == run_id) {
@@ -259,7 +273,9 @@ async fn conduct(session: &Session, held: &Held, begun: &Begun, told: &dyn Fn(Ev
             });
             flying.push(async move { (search, one(session, suite, search, has_begun).await) });
         }
-        let Some((search, ended)) = flying.next().await else { break };
+        let Some((search, ended)) = flying.next().await else {
+            break;
+        };
         match ended {
             Ended::Run(progress) => {
                 match progress.status {

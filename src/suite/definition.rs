@@ -7,7 +7,10 @@ use serde::Deserialize;
 use super::error::{Result, SuiteError};
 
 /// The shipped definitions.
-const SHIPPED: [(&str, &str); 1] = [("mle-bench-lite", include_str!("../../configs/suites/mle-bench-lite.toml"))];
+const SHIPPED: [(&str, &str); 1] = [(
+    "mle-bench-lite",
+    include_str!("../../configs/suites/mle-bench-lite.toml"),
+)];
 
 /// A list of tasks with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +64,13 @@ impl Definition {
     pub fn short_name(&self) -> String {
         let name = Path::new(&self.name).file_stem().unwrap_or_default().to_string_lossy();
         name.chars()
-            .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' })
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+                    c
+                } else {
+                    '-'
+                }
+            })
             .collect()
     }
 

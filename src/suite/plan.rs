@@ -148,7 +148,9 @@ impl SuiteRequest {
         }
         let searches = (self.tasks.len() as u64).saturating_mul(self.repeats);
         if searches > SEARCHES {
-            return wrong(format!("{searches} searches are too many for one suite: it takes {SEARCHES}"));
+            return wrong(format!(
+                "{searches} searches are too many for one suite: it takes {SEARCHES}"
+            ));
         }
         Ok(())
     }

@@ -74,7 +74,12 @@ impl Suite {
         let parameters = [("suite", ScalarValue::from(suite_id))];
         let rows = engine
             .queries()
-            .rows("SELECT * FROM bench.suites WHERE suite_id = $suite", &parameters, None, None)
+            .rows(
+                "SELECT * FROM bench.suites WHERE suite_id = $suite",
+                &parameters,
+                None,
+                None,
+            )
             .await?;
         rows.first().map(|row| Self::of(&row)).transpose()
     }
@@ -87,7 +92,8 @@ impl Suite {
         let json = |what: &str| -> Result<Json> {
             serde_json::from_str(&row.text(what)?).map_err(|error| unreadable(what, error.to_string()))
         };
-        let options = EvolveOptions::from_json(&json("options")?).map_err(|error| unreadable("options", error.message))?;
+        let options =
+            EvolveOptions::from_json(&json("options")?).map_err(|error| unreadable("options", error.message))?;
         let Json::Object(settings) = json("settings")? else {
             return Err(unreadable("settings", "they are no object".to_owned()));
         };

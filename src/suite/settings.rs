@@ -30,7 +30,9 @@ pub fn settings(run: &Run, sandbox: &SandboxConfig) -> Result<Map<String, Json>>
 fn object(value: &impl serde::Serialize) -> Result<Map<String, Json>> {
     match serde_json::to_value(value) {
         Ok(Json::Object(object)) => Ok(object),
-        Ok(other) => Err(SuiteError::Request(format!("settings must be an object, found {other}"))),
+        Ok(other) => Err(SuiteError::Request(format!(
+            "settings must be an object, found {other}"
+        ))),
         Err(error) => Err(SuiteError::Request(format!("the settings cannot be stored: {error}"))),
     }
 }

@@ -35,10 +35,25 @@ fn every_command_explains_itself() {
 #[test]
 fn a_suite_is_run_shown_and_resumed() {
     let place = with_task();
-    place.write("mine.toml", "title = 'Mine'\ntasks = ['breast-cancer', 'absent']\nrepeats = 2\n");
+    place.write(
+        "mine.toml",
+        "title = 'Mine'\ntasks = ['breast-cancer', 'absent']\nrepeats = 2\n",
+    );
     let arguments = [
-        "bench", "run", "--suite", "mine.toml", "--name", "s", "--profile", "smoke", "--steps", "1", "--max-workers", "4",
-        "--format", "csv",
+        "bench",
+        "run",
+        "--suite",
+        "mine.toml",
+        "--name",
+        "s",
+        "--profile",
+        "smoke",
+        "--steps",
+        "1",
+        "--max-workers",
+        "4",
+        "--format",
+        "csv",
     ];
     let ran = with_python(&place, arguments);
     for part in [
@@ -53,11 +68,19 @@ fn a_suite_is_run_shown_and_resumed() {
     let rows = ran.ok();
     assert_eq!(rows.lines().count(), 5, "{rows}");
     let options = csv(&place, "SELECT DISTINCT options FROM evo.runs");
-    for part in ["timeout_seconds\"\":120.0", "max_wall\"\":900.0", "steps\"\":1,", "debug_depth\"\":1"] {
+    for part in [
+        "timeout_seconds\"\":120.0",
+        "max_wall\"\":900.0",
+        "steps\"\":1,",
+        "debug_depth\"\":1",
+    ] {
         assert!(options.contains(part), "{part} is not in {options}");
     }
     let listed = place.run(["bench", "list", "--format", "csv"]).ok();
-    assert!(listed.contains("s,finished,openmle_evo,evolver,2,2,4,2,0,2,"), "{listed}");
+    assert!(
+        listed.contains("s,finished,openmle_evo,evolver,2,2,4,2,0,2,"),
+        "{listed}"
+    );
     let shown = place.run(["bench", "show", "s"]).ok();
     for part in [
         "2 tasks, 2 times each, with openmle_evo and evolver",
@@ -75,17 +98,28 @@ fn a_suite_is_run_shown_and_resumed() {
     // It began with a profile, so it goes on with it only.
     let ended = with_python(&place, ["bench", "resume", "s", "--profile", "smoke"]).fails(1);
     assert!(ended.contains("there is nothing to resume"), "{ended}");
-    std::fs::rename(place.path().join("packages").join(TASK), place.path().join("packages/absent")).unwrap();
+    std::fs::rename(
+        place.path().join("packages").join(TASK),
+        place.path().join("packages/absent"),
+    )
+    .unwrap();
     let late = place.path().join("packages/absent");
     with_python(&place, ["task", "add", &late.to_string_lossy()]).ok();
     let other = with_python(&place, ["bench", "resume", "s"]).fails(1);
-    for part in ["suite s is not resumed", "timeout_seconds was 120.0 and is 3600.0 now", "max_wall was 900.0 and is null now"] {
+    for part in [
+        "suite s is not resumed",
+        "timeout_seconds was 120.0 and is 3600.0 now",
+        "max_wall was 900.0 and is null now",
+    ] {
         assert!(other.contains(part), "{part} is not in\n{other}");
     }
     let resumed = with_python(&place, ["bench", "resume", "s", "--profile", "smoke"]);
     assert!(resumed.stderr.contains("absent #2: finished"), "{}", resumed.stderr);
     resumed.ok();
-    assert_eq!(csv(&place, "SELECT finished, missing FROM bench.suite_report"), "finished,missing\n4,0\n");
+    assert_eq!(
+        csv(&place, "SELECT finished, missing FROM bench.suite_report"),
+        "finished,missing\n4,0\n"
+    );
 }
 
 #[test]
@@ -93,7 +127,10 @@ fn wrong_use_is_said() {
     let place = Place::with_store();
     let fails = |arguments: &[&str], code| place.run(arguments).fails(code);
     let neither = fails(&["bench", "run"], 2);
-    assert!(neither.contains("--tasks <TASKS>") || neither.contains("--suite"), "{neither}");
+    assert!(
+        neither.contains("--tasks <TASKS>") || neither.contains("--suite"),
+        "{neither}"
+    );
     let unknown = fails(&["bench", "run", "--suite", "nope"], 2);
     insta::assert_snapshot!("unknown_suite", unknown);
     let profile = fails(&["bench", "list", "--profile", "nope"], 2);
@@ -109,11 +146,30 @@ fn wrong_use_is_said() {
 #[test]
 fn a_suite_of_which_no_task_is_imported_is_rows_and_a_failure() {
     let place = Place::with_store();
-    let ran = with_python(&place, ["bench", "run", "--suite", "mle-bench-lite", "--name", "lite", "--repeats", "1"]);
-    assert!(ran.stderr.contains("no task of suite lite is imported"), "{}", ran.stderr);
+    let ran = with_python(
+        &place,
+        [
+            "bench",
+            "run",
+            "--suite",
+            "mle-bench-lite",
+            "--name",
+            "lite",
+            "--repeats",
+            "1",
+        ],
+    );
+    assert!(
+        ran.stderr.contains("no task of suite lite is imported"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(ran.code, 1);
     assert_eq!(
-        csv(&place, "SELECT count(*) AS n FROM bench.suite_progress WHERE status = 'task_missing'"),
+        csv(
+            &place,
+            "SELECT count(*) AS n FROM bench.suite_progress WHERE status = 'task_missing'"
+        ),
         "n\n22\n"
     );
 }
@@ -134,6 +190,9 @@ fn a_profile_is_shown_with_its_origin() {
     assert!(own.contains("search.seed,3,FOLDER/clade.toml,"), "{own}");
     let standard = shown(&["--profile", "standard"]);
     assert!(standard.contains("search.steps,800,profile standard,"), "{standard}");
-    assert!(standard.contains("search.settings.debug_seconds,21600,profile standard,"), "{standard}");
+    assert!(
+        standard.contains("search.settings.debug_seconds,21600,profile standard,"),
+        "{standard}"
+    );
     assert!(standard.contains("search.seed,3,FOLDER/clade.toml,"), "{standard}");
 }

@@ -77,25 +77,44 @@ fn competition(place: &Place) {
         "data/spots/prepared/public/sampleSubmission.csv",
         &submission(60..90, |_| 0),
     );
-    write(root, "data/spots/prepared/public/description.md", "# Counting spots\n\nHow many?\n");
+    write(
+        root,
+        "data/spots/prepared/public/description.md",
+        "# Counting spots\n\nHow many?\n",
+    );
     write(
         root,
         "data/spots/prepared/private/answers.csv",
         &submission(60..90, truth),
     );
     write(root, "data/spots/prepared/private/notes.txt", "hidden\n");
-    write(root, "competitions/spots/config.yaml", &CONFIG.replace("ANSWERS", "answers.csv"));
+    write(
+        root,
+        "competitions/spots/config.yaml",
+        &CONFIG.replace("ANSWERS", "answers.csv"),
+    );
     write(root, "competitions/spots/grade.py", GRADE);
     write(root, "competitions/spots/spots.py", "COLUMN = 'spots'\n");
     write(root, "competitions/spots/prepare.py", "import kaggle\n");
     write(root, "competitions/utils.py", UTILS);
-    let teams: String = [1.0, 0.9, 0.66667, 0.5, 0.4].iter().map(|score| format!("{score}\n")).collect();
+    let teams: String = [1.0, 0.9, 0.66667, 0.5, 0.4]
+        .iter()
+        .map(|score| format!("{score}\n"))
+        .collect();
     write(root, "competitions/spots/leaderboard.csv", &format!("score\n{teams}"));
 }
 
 fn add(place: &Place, more: &[&str]) -> Outcome {
     let arguments = [
-        "task", "add", "data/spots", "--layout", "mle-bench", "--competitions", "competitions", "--format", "json",
+        "task",
+        "add",
+        "data/spots",
+        "--layout",
+        "mle-bench",
+        "--competitions",
+        "competitions",
+        "--format",
+        "json",
     ];
     with_python(place, arguments.iter().chain(more).copied())
 }
@@ -143,11 +162,21 @@ fn a_prepared_competition_is_imported_and_graded_as_there() {
         assert_eq!(best[column], value, "{column} of {best}");
     }
     let invalid = grade(&place, "id,points\n060,1\n");
-    assert_eq!((&invalid["valid"], &invalid["medal"]), (&false.into(), &serde_json::Value::Null));
+    assert_eq!(
+        (&invalid["valid"], &invalid["medal"]),
+        (&false.into(), &serde_json::Value::Null)
+    );
     let detail = invalid["detail"].as_str().unwrap();
-    assert!(detail.contains("InvalidSubmissionError: Submission should have a spots column"), "{detail}");
+    assert!(
+        detail.contains("InvalidSubmissionError: Submission should have a spots column"),
+        "{detail}"
+    );
     let words = with_python(&place, ["grade", "s.csv", "--task", "spots"]);
-    assert!(words.stdout.contains("gold 1, silver 1, bronze 0.9"), "{}", words.stdout);
+    assert!(
+        words.stdout.contains("gold 1, silver 1, bronze 0.9"),
+        "{}",
+        words.stdout
+    );
 }
 
 #[test]
@@ -161,7 +190,11 @@ fn answers_may_be_json_lines() {
         .map(|n| format!("{{\"id\": \"{n:03}\", \"spots\": {}}}\n", truth(n)))
         .collect();
     write(root, "data/spots/prepared/private/gold_submission.jsonl", &lines);
-    write(root, "competitions/spots/config.yaml", &CONFIG.replace("ANSWERS", "gold_submission.jsonl"));
+    write(
+        root,
+        "competitions/spots/config.yaml",
+        &CONFIG.replace("ANSWERS", "gold_submission.jsonl"),
+    );
     write(root, "competitions/spots/grade.py", GRADE_RECORDS);
     add(&place, &[]).ok();
     assert_eq!(grade(&place, &submission(60..90, truth))["score"], 1.0);
@@ -178,7 +211,13 @@ fn data_without_tables_is_imported_with_warnings() {
     let imported = add(&place, &[]).ok();
     assert!(imported.contains("\"validation\":\"self_reported\""), "{imported}");
     let warnings = place
-        .run(["sql", "-c", "SELECT check_id FROM gym.quality_checks WHERE status = 'warning' ORDER BY 1", "--format", "csv"])
+        .run([
+            "sql",
+            "-c",
+            "SELECT check_id FROM gym.quality_checks WHERE status = 'warning' ORDER BY 1",
+            "--format",
+            "csv",
+        ])
         .ok();
     for check in ["missing_test_csv", "missing_train_csv"] {
         assert!(warnings.contains(check), "{warnings}");
@@ -201,10 +240,16 @@ fn what_is_missing_is_said() {
     add(&place, &["--better", "higher"]).ok();
     std::fs::remove_file(root.join("competitions/spots/grade.py")).unwrap();
     let no_grader = fails(&["--better", "higher"]);
-    assert!(no_grader.contains("there is no grader: MLE-Bench keeps it as grade.py"), "{no_grader}");
+    assert!(
+        no_grader.contains("there is no grader: MLE-Bench keeps it as grade.py"),
+        "{no_grader}"
+    );
     std::fs::remove_dir_all(root.join("data/spots/prepared/private")).unwrap();
     let no_answers = fails(&[]);
-    assert!(no_answers.contains("prepared/public and prepared/private"), "{no_answers}");
+    assert!(
+        no_answers.contains("prepared/public and prepared/private"),
+        "{no_answers}"
+    );
     let wrong = with_python(&place, ["task", "add", "data/spots", "--better", "lower"]).fails(2);
     assert!(wrong.contains("--layout mle-bench"), "{wrong}");
 }

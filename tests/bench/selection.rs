@@ -24,7 +24,9 @@ async fn each_protocol_goes_by_its_own_score() {
         let fixture = boasting();
         let engine = fixture.create().await;
         let session = session(&engine);
-        rows(&session, &format!("{SEARCH}, final_selection => '{protocol}')")).await.unwrap();
+        rows(&session, &format!("{SEARCH}, final_selection => '{protocol}')"))
+            .await
+            .unwrap();
         let chosen = format!(
             "SELECT count(*) FROM evo.runs r JOIN evo.nodes n ON n.node_id = r.final_node_id
              WHERE n.score = (SELECT {extreme}(score) FROM evo.nodes WHERE status = 'success')"
@@ -41,10 +43,17 @@ async fn the_evaluator_is_the_default_and_a_run_without_a_score_is_drawn() {
     let engine = fixture.create().await;
     let session = session(&engine);
     // Programs of this model print nothing of themselves.
-    rows(&session, &format!("{SEARCH}, final_selection => 'self_reported')")).await.unwrap();
+    rows(&session, &format!("{SEARCH}, final_selection => 'self_reported')"))
+        .await
+        .unwrap();
     let drawn = "SELECT count(*) FROM bench.grades WHERE selection = 'draw'";
     assert_eq!(number(&session, drawn).await, 1);
-    rows(&session, "EVOLVE TASK 'toy' WITH (steps => 9, workers => 1, seed => 5, id => 'd')").await.unwrap();
+    rows(
+        &session,
+        "EVOLVE TASK 'toy' WITH (steps => 9, workers => 1, seed => 5, id => 'd')",
+    )
+    .await
+    .unwrap();
     let default = "SELECT count(*) FROM bench.grades WHERE run_id = 'd' AND selection = 'evaluator'";
     assert_eq!(number(&session, default).await, 1);
 }
@@ -54,7 +63,9 @@ async fn the_chosen_program_is_run_as_often_as_asked_and_the_first_counts() {
     let fixture = Fixture::new();
     let engine = fixture.create().await;
     let session = session(&engine);
-    rows(&session, &format!("{SEARCH}, submit_repeats => 3)")).await.unwrap();
+    rows(&session, &format!("{SEARCH}, submit_repeats => 3)"))
+        .await
+        .unwrap();
     for (count, sql) in [
         (3, "SELECT count(*) FROM bench.grades WHERE role = 'final' AND valid"),
         (3, "SELECT count(DISTINCT repeat) FROM bench.grades"),
@@ -62,8 +73,14 @@ async fn the_chosen_program_is_run_as_often_as_asked_and_the_first_counts() {
         (3, "SELECT count(*) FROM sandbox.jobs WHERE split = 'final'"),
         (1, "SELECT count(*) FROM bench.report"),
         (3, "SELECT submissions FROM bench.report"),
-        (1, "SELECT count(*) FROM bench.report r JOIN bench.grades g ON g.graded_at = r.graded_at WHERE g.repeat = 1"),
-        (1, "SELECT count(*) FROM bench.report WHERE mean_test_score = test_score AND std_test_score = 0"),
+        (
+            1,
+            "SELECT count(*) FROM bench.report r JOIN bench.grades g ON g.graded_at = r.graded_at WHERE g.repeat = 1",
+        ),
+        (
+            1,
+            "SELECT count(*) FROM bench.report WHERE mean_test_score = test_score AND std_test_score = 0",
+        ),
     ] {
         assert_eq!(number(&session, sql).await, count, "{sql}");
     }
@@ -74,13 +91,25 @@ async fn incumbents_are_graded_on_request_and_the_curve_ends_with_the_final_node
     let fixture = Fixture::new();
     let engine = fixture.create().await;
     let session = session(&engine);
-    rows(&session, &format!("{SEARCH}, grade_incumbents => true)")).await.unwrap();
-    let incumbents = number(&session, "SELECT count(*) FROM evo.board_score_history WHERE is_incumbent").await;
+    rows(&session, &format!("{SEARCH}, grade_incumbents => true)"))
+        .await
+        .unwrap();
+    let incumbents = number(
+        &session,
+        "SELECT count(*) FROM evo.board_score_history WHERE is_incumbent",
+    )
+    .await;
     assert!(incumbents > 1);
     for (count, sql) in [
         (incumbents, "SELECT count(*) FROM bench.grades"),
-        (incumbents - 1, "SELECT count(*) FROM bench.grades WHERE role = 'incumbent'"),
-        (incumbents, "SELECT count(*) FROM bench.medal_curve WHERE test_medal = validation_medal"),
+        (
+            incumbents - 1,
+            "SELECT count(*) FROM bench.grades WHERE role = 'incumbent'",
+        ),
+        (
+            incumbents,
+            "SELECT count(*) FROM bench.medal_curve WHERE test_medal = validation_medal",
+        ),
         (1, "SELECT count(*) FROM bench.report"),
         (
             1,
@@ -107,11 +136,22 @@ async fn a_fault_after_the_first_run_leaves_the_grade() {
     let store = folder.path().join("store");
     let models = vec![std::sync::Arc::new(Scripted::default()) as _];
     let settings = ["search.max_tries=1"];
-    let engine = open_store(&store, &settings, models, instant(sandbox), OpenMode::Create).await.unwrap();
+    let engine = open_store(&store, &settings, models, instant(sandbox), OpenMode::Create)
+        .await
+        .unwrap();
     add_task(&engine, "toy").await;
     let session = session(&engine);
-    rows(&session, &format!("{SEARCH}, submit_repeats => 3)")).await.unwrap();
-    let run = table(&session, "SELECT status, error FROM evo.runs WHERE final_node_id IS NOT NULL").await;
+    rows(&session, &format!("{SEARCH}, submit_repeats => 3)"))
+        .await
+        .unwrap();
+    let run = table(
+        &session,
+        "SELECT status, error FROM evo.runs WHERE final_node_id IS NOT NULL",
+    )
+    .await;
     assert!(run.contains("finished") && run.contains("final run: "), "{run}");
-    assert_eq!(number(&session, "SELECT count(*) FROM bench.grades WHERE valid").await, 1);
+    assert_eq!(
+        number(&session, "SELECT count(*) FROM bench.grades WHERE valid").await,
+        1
+    );
 }

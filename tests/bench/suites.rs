@@ -48,7 +48,9 @@ async fn every_task_is_searched_so_often_with_seeds_of_its_own() {
     let fixture = Fixture::new();
     let engine = fixture.create().await;
     add_task(&engine, "other").await;
-    let outcome = run(&engine, request("s", &["toy", "absent", "other"], 2)).await.unwrap();
+    let outcome = run(&engine, request("s", &["toy", "absent", "other"], 2))
+        .await
+        .unwrap();
     assert_eq!(
         outcome,
         Outcome {
@@ -61,7 +63,14 @@ async fn every_task_is_searched_so_often_with_seeds_of_its_own() {
     let client = session(&engine);
     assert_eq!(
         texts(&client, "SELECT run_id FROM bench.suite_runs ORDER BY repeat, task_id").await,
-        ["s.absent.1", "s.other.1", "s.toy.1", "s.absent.2", "s.other.2", "s.toy.2"]
+        [
+            "s.absent.1",
+            "s.other.1",
+            "s.toy.1",
+            "s.absent.2",
+            "s.other.2",
+            "s.toy.2"
+        ]
     );
     // Seeds belong to the repeat, so that two suites of one seed can be compared search by search.
     for repeat in [1, 2] {
@@ -73,16 +82,31 @@ async fn every_task_is_searched_so_often_with_seeds_of_its_own() {
         assert_eq!(number(&client, &sql).await, 2);
     }
     for (count, sql) in [
-        (4, "SELECT count(*) FROM bench.suite_progress WHERE status = 'finished' AND valid AND steps = 8"),
-        (2, "SELECT count(*) FROM bench.suite_progress WHERE status = 'task_missing' AND steps = 0"),
-        (2, "SELECT count(*) FROM bench.by_task WHERE suite_id = 's' AND runs = 2 AND valid_rate = 1"),
+        (
+            4,
+            "SELECT count(*) FROM bench.suite_progress WHERE status = 'finished' AND valid AND steps = 8",
+        ),
+        (
+            2,
+            "SELECT count(*) FROM bench.suite_progress WHERE status = 'task_missing' AND steps = 0",
+        ),
+        (
+            2,
+            "SELECT count(*) FROM bench.by_task WHERE suite_id = 's' AND runs = 2 AND valid_rate = 1",
+        ),
         (
             1,
             "SELECT count(*) FROM bench.suite_report WHERE searches = 6 AND finished = 4 AND missing = 2 AND failed = 0
              AND mean_valid_rate = 1 AND std_valid_rate = 0",
         ),
-        (2, "SELECT repeats FROM bench.by_modality WHERE suite_id = 's' AND modality = 'tabular'"),
-        (1, "SELECT count(*) FROM bench.suites WHERE status = 'finished' AND finished_at IS NOT NULL"),
+        (
+            2,
+            "SELECT repeats FROM bench.by_modality WHERE suite_id = 's' AND modality = 'tabular'",
+        ),
+        (
+            1,
+            "SELECT count(*) FROM bench.suites WHERE status = 'finished' AND finished_at IS NOT NULL",
+        ),
         (0, "SELECT count(*) FROM sandbox.leases"),
     ] {
         assert_eq!(number(&client, sql).await, count, "{sql}");
@@ -106,13 +130,27 @@ async fn a_task_that_cannot_be_searched_stops_no_other() {
     let outcome = run(&engine, request("s", &["broken", "toy"], 2)).await.unwrap();
     assert_eq!((outcome.finished, outcome.failed), (2, 2));
     let client = session(&engine);
-    let faults = table(&client, "SELECT status, error FROM bench.suite_progress WHERE task_id = 'broken'").await;
-    assert!(faults.contains("not_started") && faults.contains("'broken' is gone"), "{faults}");
+    let faults = table(
+        &client,
+        "SELECT status, error FROM bench.suite_progress WHERE task_id = 'broken'",
+    )
+    .await;
+    assert!(
+        faults.contains("not_started") && faults.contains("'broken' is gone"),
+        "{faults}"
+    );
     // What failed is tried again.
     std::fs::write(&metric, text).unwrap();
     let outcome = go_on(&engine, "s").await.unwrap();
     assert_eq!((outcome.finished, outcome.failed), (4, 0));
-    assert_eq!(number(&client, "SELECT count(*) FROM bench.suite_progress WHERE error IS NOT NULL").await, 0);
+    assert_eq!(
+        number(
+            &client,
+            "SELECT count(*) FROM bench.suite_progress WHERE error IS NOT NULL"
+        )
+        .await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -128,9 +166,20 @@ async fn what_is_wrong_with_every_search_is_said_before_the_first() {
     assert!(error.contains("2 workers"), "{error}");
     let mut named = request("s", &["toy"], 1);
     named.evolve.options.id = Some("mine".to_owned());
-    assert!(run(&engine, named).await.unwrap_err().to_string().contains("leave the option id out"));
+    assert!(
+        run(&engine, named)
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("leave the option id out")
+    );
     let client = session(&engine);
-    rows(&client, "EVOLVE TASK 'toy' WITH (steps => 2, workers => 1, id => 's.toy.1')").await.unwrap();
+    rows(
+        &client,
+        "EVOLVE TASK 'toy' WITH (steps => 2, workers => 1, id => 's.toy.1')",
+    )
+    .await
+    .unwrap();
     let taken = run(&engine, request("s", &["toy"], 1)).await.unwrap_err().to_string();
     assert!(taken.contains("there is a run 's.toy.1' already"), "{taken}");
     assert_eq!(number(&client, "SELECT count(*) FROM bench.suites").await, 0);
@@ -258,14 +307,20 @@ async fn a_suite_goes_on_only_as_it_began() {
     }
     assert!(!error.contains("task other"), "{error}");
     let client = session(&engine);
-    assert_eq!(number(&client, "SELECT count(*) FROM sandbox.leases WHERE kind = 'suite'").await, 0);
+    assert_eq!(
+        number(&client, "SELECT count(*) FROM sandbox.leases WHERE kind = 'suite'").await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_was_missing_is_taken_in_once_it_is_imported() {
     let fixture = Fixture::new();
     let engine = fixture.create().await;
-    assert_eq!(run(&engine, request("s", &["toy", "late"], 1)).await.unwrap().missing, 1);
+    assert_eq!(
+        run(&engine, request("s", &["toy", "late"], 1)).await.unwrap().missing,
+        1
+    );
     add_task(&engine, "late").await;
     let outcome = go_on(&engine, "s").await.unwrap();
     assert_eq!((outcome.finished, outcome.missing), (2, 0));

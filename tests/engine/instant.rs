@@ -124,7 +124,11 @@ impl Executor for Instant {
             return Err(SandboxError::Helper("lost".into()));
         }
         let is_final = !job.data_dir.to_string_lossy().contains("validation");
-        if is_final && self.final_jobs.is_some_and(|most| self.final_runs.fetch_add(1, Ordering::SeqCst) >= most) {
+        if is_final
+            && self
+                .final_jobs
+                .is_some_and(|most| self.final_runs.fetch_add(1, Ordering::SeqCst) >= most)
+        {
             return Err(SandboxError::Helper("lost".into()));
         }
         if self.shuffle {

@@ -64,7 +64,13 @@ enum TaskAction {
 #[derive(Debug, Args)]
 struct LayoutArgs {
     /// Layout of the folders: clade (a task package) or mle-bench (a competition that MLE-Bench has prepared).
-    #[arg(long, value_enum, default_value_t, value_name = "LAYOUT", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "LAYOUT",
+        hide_possible_values = true
+    )]
     layout: LayoutName,
     /// Folder of competitions with their graders and leaderboards: mlebench/competitions of MLE-Bench [default: they lie
     /// beside the data].

@@ -66,12 +66,21 @@ pub fn open(path: &Path, options: &MleBenchOptions) -> Result<Source, GymError> 
     package.add_tree(&public, "data/public", FileRole::Public)?;
     package.add_tree(&private, OTHER_PRIVATE, FileRole::Private)?;
     let is_lines = answers.extension().is_some_and(|end| end.eq_ignore_ascii_case("jsonl"));
-    package.files.retain(|file| file.role != FileRole::Private || file.source != answers);
-    package.put(&answers, if is_lines { ANSWER_LINES } else { ANSWER }, FileRole::Private);
+    package
+        .files
+        .retain(|file| file.role != FileRole::Private || file.source != answers);
+    package.put(
+        &answers,
+        if is_lines { ANSWER_LINES } else { ANSWER },
+        FileRole::Private,
+    );
     package.put(&sample, SAMPLE, FileRole::Public);
     let descriptions = [&public, &competition, &root].map(|folder| folder.join("description.md"));
     let description = descriptions.iter().find(|path| path.is_file()).ok_or_else(|| {
-        GymError::package(path, "there is no description.md in prepared/public, beside the grader or beside the data")
+        GymError::package(
+            path,
+            "there is no description.md in prepared/public, beside the grader or beside the data",
+        )
     })?;
     package.put(description, DESCRIPTION, FileRole::Public);
     let leaderboard = competition.join("leaderboard.csv");
@@ -147,7 +156,10 @@ fn answers(config: &Config, root: &Path, private: &Path) -> Result<PathBuf, GymE
     match (tables.as_slice(), likely) {
         ([only], _) => Ok(only.clone()),
         (_, Some(likely)) => Ok(likely.clone()),
-        ([], None) => Err(GymError::package(private, "there are no answers: a file .csv or .jsonl")),
+        ([], None) => Err(GymError::package(
+            private,
+            "there are no answers: a file .csv or .jsonl",
+        )),
         (several, None) => Err(GymError::package(
             private,
             format!(

@@ -22,7 +22,13 @@ const UNNAMED: &str = "tasks";
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// Tasks, separated by commas.
-    #[arg(long, value_delimiter = ',', value_name = "TASKS", required_unless_present = "suite", conflicts_with = "suite")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "TASKS",
+        required_unless_present = "suite",
+        conflicts_with = "suite"
+    )]
     tasks: Vec<String>,
     /// Suite that names the tasks: mle-bench-lite, or a file.
     #[arg(long, value_name = "NAME|FILE")]
@@ -67,9 +73,13 @@ impl From<SuiteError> for CliError {
 /// Runs a suite.
 pub async fn run(args: RunArgs, context: &Context) -> Result<(), CliError> {
     let definition = args.suite.as_deref().map(Definition::find).transpose()?;
-    let repeats = args.repeats.or(definition.as_ref().and_then(|definition| definition.repeats));
+    let repeats = args
+        .repeats
+        .or(definition.as_ref().and_then(|definition| definition.repeats));
     let name = args.name.unwrap_or_else(|| {
-        let name = definition.as_ref().map_or_else(|| UNNAMED.to_owned(), Definition::short_name);
+        let name = definition
+            .as_ref()
+            .map_or_else(|| UNNAMED.to_owned(), Definition::short_name);
         format!("{name}-{}", Utc::now().format("%Y%m%d-%H%M%S"))
     });
     let (definition, tasks) = match definition {
@@ -166,7 +176,9 @@ fn ending(name: &str, outcome: &Outcome) -> Result<(), CliError> {
         ));
     }
     if interrupted > 0 {
-        note(format!("suite {name} is interrupted: clade bench resume {name} goes on with it"));
+        note(format!(
+            "suite {name} is interrupted: clade bench resume {name} goes on with it"
+        ));
     }
     if failed > 0 {
         return Err(CliError::Failed(format!(

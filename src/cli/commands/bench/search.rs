@@ -35,11 +35,7 @@ impl SearchArgs {
     /// The statement of each search, without its task.
     pub fn evolve(self) -> Result<Evolve, CliError> {
         let mut items = Vec::new();
-        for (name, value) in [
-            ("steps", &self.steps),
-            ("workers", &self.workers),
-            ("seed", &self.seed),
-        ] {
+        for (name, value) in [("steps", &self.steps), ("workers", &self.workers), ("seed", &self.seed)] {
             if let Some(text) = value {
                 items.push(OptionItem::unplaced(name, value_of(text)));
             }
@@ -86,14 +82,29 @@ mod tests {
     }
 
     fn evolve(arguments: &[&str]) -> Result<Evolve, CliError> {
-        Harness::try_parse_from(["run"].iter().chain(arguments)).unwrap().args.evolve()
+        Harness::try_parse_from(["run"].iter().chain(arguments))
+            .unwrap()
+            .args
+            .evolve()
     }
 
     #[test]
     fn flags_become_options() {
         let evolve = evolve(&[
-            "--policy", "uniform", "--steps", "8", "--workers", "2", "--seed", "1", "-o", "max_wall=2h", "-o", "grade=false",
-            "-o", "final_selection=self_reported",
+            "--policy",
+            "uniform",
+            "--steps",
+            "8",
+            "--workers",
+            "2",
+            "--seed",
+            "1",
+            "-o",
+            "max_wall=2h",
+            "-o",
+            "grade=false",
+            "-o",
+            "final_selection=self_reported",
         ])
         .unwrap();
         assert_eq!(

@@ -29,7 +29,9 @@ pub async fn run(args: ShowArgs, context: &Context) -> Result<(), CliError> {
         .rows(&format!("SELECT * FROM bench.suite_report WHERE suite_id = {suite}"))
         .await?;
     let Some(row) = report.first() else {
-        let known = client.rows("SELECT suite_id FROM bench.suites ORDER BY created_at DESC LIMIT 5").await?;
+        let known = client
+            .rows("SELECT suite_id FROM bench.suites ORDER BY created_at DESC LIMIT 5")
+            .await?;
         let known: Vec<String> = known.iter().filter_map(|row| row.text("suite_id").ok()).collect();
         return Err(CliError::Failed(match known.is_empty() {
             true => format!("there is no suite '{}': this store has none yet", args.name),

@@ -37,7 +37,10 @@ impl SuiteView {
     pub fn tell(&self, event: &Event<'_>) {
         let (look, line) = match event {
             Event::Started(search) => (Look::Dim, format!("{}: begins as run {}", title(search), search.run_id)),
-            Event::Resumed(search) => (Look::Dim, format!("{}: goes on as run {}", title(search), search.run_id)),
+            Event::Resumed(search) => (
+                Look::Dim,
+                format!("{}: goes on as run {}", title(search), search.run_id),
+            ),
             Event::Ended(search, progress) => (look(progress), format!("{}: {}", title(search), ending(progress))),
             Event::Failed(search) => {
                 let error = search.error.as_deref().unwrap_or("no reason is known");
