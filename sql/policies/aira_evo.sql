@@ -1,13 +1,14 @@
--- Score only: parents are drawn by a softmax over the normalised validation score of each island.
+-- Score only: among the admitted nodes of each island, parents are drawn by a softmax over the validation score, normalised over all
+-- good nodes of the run.
 --
 -- Failures, drafts and crossovers as in openmle_evo.
-WITH scores AS (
-  SELECT c.node_id,
-         c.island,
-         s.selection_temperature               AS temperature,
-         minmax_norm(c.signed_score) OVER ()   AS quality
-  FROM run.settings s CROSS JOIN run.candidates c
-  WHERE c.admitted)
+WITH normalised AS (
+  SELECT node_id, island, admitted, minmax_norm(signed_score) OVER () AS quality
+  FROM run.candidates),
+scores AS (
+  SELECT n.node_id, n.island, n.quality, s.selection_temperature AS temperature
+  FROM run.settings s CROSS JOIN normalised n
+  WHERE n.admitted)
 SELECT o.operator,
        o.operator_weight,
        q.node_id AS parent_id,

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::commands::{
     bench::BenchArgs, config::ConfigArgs, diff::DiffArgs, doctor::DoctorArgs, evolve::EvolveArgs, exec::ExecArgs,
-    export::ExportArgs, grade::GradeArgs, init::InitArgs, plot::PlotArgs, policy::PolicyArgs,
+    export::ExportArgs, grade::GradeArgs, init::InitArgs, model::ModelArgs, plot::PlotArgs, policy::PolicyArgs,
     quickstart::QuickstartArgs, runs::RunsArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
 };
 use super::printer::Format;
@@ -90,13 +90,15 @@ pub enum Command {
     Sql(SqlArgs),
     /// Import, list and show tasks.
     Task(TaskArgs),
+    /// List, show and test models; CREATE MODEL makes one.
+    Model(ModelArgs),
     /// List, show, make and try selection policies.
     Policy(PolicyArgs),
     /// Search for better programs on a task.
     ///
     /// What is left out has the default of the configuration; `clade config search` shows it. Ctrl-C finishes the
     /// programs in flight and ends; a second one ends at once. `clade runs resume` goes on.
-    Evolve(EvolveArgs),
+    Evolve(Box<EvolveArgs>),
     /// Search on several tasks, several times each, and compare.
     Bench(BenchArgs),
     /// Run one program as a candidate and print its job.

@@ -71,7 +71,7 @@ impl Client {
                 let output = self.session.execute_statement(statement).await?;
                 printer.print_since(output, started).await
             };
-            rows += interrupt::guard(&self.engine, work).await??;
+            rows += interrupt::guard(&self.engine, work).await?;
         }
         Ok(rows)
     }

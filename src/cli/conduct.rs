@@ -1,8 +1,5 @@
 //! Starting or resuming a run in this process and following it to its end.
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
-
 use super::client::Client;
 use super::context::Context;
 use super::error::CliError;
@@ -19,36 +16,38 @@ pub async fn run(
     mut printer: Printer,
     context: &Context,
 ) -> Result<(), CliError> {
-    let (schema, batches, ended) = finish(client, run_id, sql, context).await?;
+    let Conducted { row, ended } = finish(client, run_id, sql, context).await?;
     printer.set_notes(false);
-    printer.print(QueryOutput::of_batches(schema, batches)).await?;
+    printer.print(row).await?;
     printer.finish()?;
-    check(ended)
+    ended
 }
 
 /// The same without printing the row.
 pub async fn follow(client: &Client, run_id: &str, sql: &str, context: &Context) -> Result<(), CliError> {
-    let (_, _, ended) = finish(client, run_id, sql, context).await?;
-    check(ended)
+    finish(client, run_id, sql, context).await?.ended
 }
 
-async fn finish(
-    client: &Client,
-    run_id: &str,
-    sql: &str,
-    context: &Context,
-) -> Result<(SchemaRef, Vec<RecordBatch>, Option<RunProgress>), CliError> {
+/// A run that has ended, well or not.
+struct Conducted {
+    /// Its row.
+    row: QueryOutput,
+    /// What the command returns.
+    ended: Result<(), CliError>,
+}
+
+async fn finish(client: &Client, run_id: &str, sql: &str, context: &Context) -> Result<Conducted, CliError> {
     let work = async {
         let output = client.output(sql).await?;
         let schema = output.schema.clone();
-        Ok::<_, CliError>((schema, output.collect().await?))
+        Ok::<_, CliError>(QueryOutput::of_batches(schema, output.collect().await?))
     };
-    let work = interrupt::guard(client.engine(), work);
+    let work = interrupt::watch(client.engine(), work);
     tokio::pin!(work);
     let mut view = ProgressView::new(context.stderr);
-    let (schema, batches) = loop {
+    let (row, interrupted) = loop {
         tokio::select! {
-            result = &mut work => break result??,
+            guarded = &mut work => break guarded?.split(),
             () = tokio::time::sleep(INTERVAL) => {
                 if let Some(progress) = RunProgress::read(client, run_id).await? {
                     view.show(&progress);
@@ -56,16 +55,21 @@ async fn finish(
             }
         }
     };
-    let ended = RunProgress::read(client, run_id).await?;
-    if let Some(progress) = &ended {
+    let row = match row {
+        Ok(row) => row,
+        Err(error) => return Err(interrupted.err().unwrap_or(error)),
+    };
+    let progress = RunProgress::read(client, run_id).await?;
+    if let Some(progress) = &progress {
         view.finish(progress);
     }
-    Ok((schema, batches, ended))
+    let ended = interrupted.and_then(|()| check(progress));
+    Ok(Conducted { row, ended })
 }
 
-/// A failed run is a failed command; one that was stopped or ran out of budget is not.
-fn check(ended: Option<RunProgress>) -> Result<(), CliError> {
-    match ended {
+/// A failed run is a failed command; one that was drained or ran out of budget is not.
+fn check(progress: Option<RunProgress>) -> Result<(), CliError> {
+    match progress {
         Some(progress) if progress.status == "failed" => {
             Err(CliError::Failed(format!("run {} failed", progress.run_id)))
         }

@@ -63,10 +63,11 @@ impl CliError {
         |source| Self::File { path, source }
     }
 
-    /// 1 for a failure, 2 for wrong usage.
+    /// 1 for a failure, 2 for wrong usage, 130 as shells have it for an interrupt.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Config(_) => 2,
+            Self::Interrupted => 130,
             _ => 1,
         }
     }

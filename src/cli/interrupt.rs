@@ -8,17 +8,53 @@ use super::error::CliError;
 use super::terminal::note;
 use crate::engine::Engine;
 
-/// Runs work to its end under Ctrl-C.
-pub async fn guard<T>(engine: &Engine, work: impl Future<Output = T>) -> Result<T, CliError> {
+/// What work under Ctrl-C gave.
+#[derive(Debug)]
+pub struct Guarded<T> {
+    value: T,
+    is_killed: bool,
+}
+
+impl<T> Guarded<T> {
+    /// The result, whatever was broken off, and what to return once it is shown: an error when work was broken off.
+    pub fn split(self) -> (T, Result<(), CliError>) {
+        let ended = if self.is_killed {
+            Err(CliError::Interrupted)
+        } else {
+            Ok(())
+        };
+        (self.value, ended)
+    }
+}
+
+/// Runs work to its end under Ctrl-C; work that was broken off is an error.
+pub async fn guard<T>(engine: &Engine, work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    let (result, ended) = watch(engine, work).await?.split();
+    match result {
+        Ok(value) => ended.map(|()| value),
+        Err(error) => Err(ended.err().unwrap_or(error)),
+    }
+}
+
+/// Runs work to its end under Ctrl-C and says how it ended.
+pub async fn watch<T>(engine: &Engine, work: impl Future<Output = T>) -> Result<Guarded<T>, CliError> {
     tokio::pin!(work);
     let mut presses = 0;
     loop {
         tokio::select! {
-            result = &mut work => return Ok(result),
+            value = &mut work => {
+                return Ok(Guarded {
+                    value,
+                    is_killed: presses > 1,
+                });
+            }
             pressed = ctrl_c() => {
                 // Without a handler the signal has its usual effect.
                 if pressed.is_err() {
-                    return Ok(work.await);
+                    return Ok(Guarded {
+                        value: work.await,
+                        is_killed: false,
+                    });
                 }
                 presses += 1;
             }

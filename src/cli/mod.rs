@@ -6,8 +6,10 @@ mod commands;
 mod conduct;
 mod context;
 mod error;
+mod evolve_flags;
 mod interrupt;
 mod logging;
+mod output;
 mod printer;
 mod program;
 mod progress;
@@ -31,7 +33,8 @@ const STACK_BYTES: usize = 1 << 29;
 /// Stack of the threads that plan policies.
 const WORKER_STACK_BYTES: usize = 1 << 24;
 
-/// Reads the arguments, runs the command, says what went wrong, and gives the exit code: 0 done, 1 failed, 2 usage.
+/// Reads the arguments, runs the command, says what went wrong, and gives the exit code: 0 done, 1 failed, 2 usage, 130
+/// interrupted.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let color = cli.global.color;

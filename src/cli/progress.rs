@@ -60,6 +60,8 @@ pub struct RunProgress {
     pub seconds: Option<f64>,
     /// What is left of the budgets that have a limit, in words.
     pub left: Vec<String>,
+    /// Until when the model is paused, and why.
+    pub paused: Option<String>,
 }
 
 impl RunProgress {
@@ -87,6 +89,7 @@ impl RunProgress {
             cost_usd: row.optional_float("cost_usd")?,
             seconds: row.optional_float("seconds")?,
             left: left(&row)?,
+            paused: row.optional_text("paused")?,
         }))
     }
 
@@ -120,6 +123,9 @@ impl RunProgress {
         }
         if self.is_going_on() && !self.left.is_empty() {
             let _ = write!(line, "  left {}", self.left.join(", "));
+        }
+        if let Some(paused) = self.paused.as_ref().filter(|_| self.is_going_on()) {
+            let _ = write!(line, "  {paused}");
         }
         line
     }
@@ -217,6 +223,7 @@ impl ProgressView {
         self.shown.as_ref().is_none_or(|(shown, at)| {
             shown.best_score != progress.best_score
                 || shown.status != progress.status
+                || shown.paused != progress.paused
                 || (shown.steps != progress.steps && at.elapsed() >= LINE_INTERVAL)
         })
     }

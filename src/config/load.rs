@@ -11,7 +11,8 @@ use super::environment::{self, FILE_VARIABLE};
 use super::error::ConfigError;
 use super::place::Texts;
 use super::profile::{self, Layer};
-use super::{Config, entries, model::ModelConfig, validate};
+use super::{Config, entries, validate};
+use crate::model::ModelOptions;
 
 /// Text of the embedded defaults.
 pub const DEFAULTS: &str = include_str!("../../configs/default.toml");
@@ -126,7 +127,7 @@ impl Sources {
                 }
                 Layer::Environment => {
                     let exempt = entries::variables_named_in(&layers.value()?);
-                    for setting in environment::settings(&self.environment, &known, &ModelConfig::KEYS, &exempt)? {
+                    for setting in environment::settings(&self.environment, &known, &ModelOptions::KEYS, &exempt)? {
                         layers.add_setting(setting);
                     }
                 }

@@ -3,13 +3,13 @@
 //! Each section is a struct of its own module; a key that no struct knows is an error that names the key and where it
 //! came from. [`Sources`] says what to read, [`Loaded`] is the result together with the origin of every value.
 
+mod access;
 mod entries;
 mod environment;
 mod error;
 mod load;
 mod log;
 mod machine;
-mod model;
 mod place;
 mod profile;
 mod python;
@@ -25,11 +25,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::ModelOptions;
+
+pub use access::AccessConfig;
 pub use entries::Entry;
 pub use error::ConfigError;
 pub use load::{DEFAULT_ORIGIN, DEFAULTS, Loaded, Override, Sources};
 pub use log::LogConfig;
-pub use model::{ModelConfig, Provider};
 pub use python::PythonConfig;
 pub use sandbox::SandboxConfig;
 pub use search::{PolicySettings, SearchConfig, SearchMode};
@@ -48,9 +50,11 @@ pub struct Config {
     pub sandbox: SandboxConfig,
     /// Defaults of a search run.
     pub search: SearchConfig,
+    /// What statements may reach.
+    pub access: AccessConfig,
     /// Models by name, beyond the built-in ones.
     #[serde(default)]
-    pub models: BTreeMap<String, ModelConfig>,
+    pub models: BTreeMap<String, ModelOptions>,
     /// What is logged to standard error.
     pub log: LogConfig,
 }

@@ -109,6 +109,7 @@ fn texts_become_numbers_flags_and_sizes() {
             ("CLADE_MODELS_QWEN_ENDPOINT", "http://localhost:1/v1"),
             ("CLADE_MODELS_QWEN_MODEL", "q"),
             ("CLADE_MODELS_QWEN_USD_PER_MILLION_PROMPT_TOKENS", "1"),
+            ("CLADE_MODELS_QWEN_USD_PER_MILLION_COMPLETION_TOKENS", "2"),
         ]),
         ..Sources::default()
     };
@@ -140,7 +141,7 @@ fn unknown_keys_name_key_and_origin() {
              store.s3.session_token_env",
         ),
         (
-            "[models.a]\nprovider = \"evolver\"\nendpiont = \"x\"\n",
+            "[models.a]\nprovider = \"openai\"\nendpiont = \"x\"\n",
             "unknown key 'models.a.endpiont' in FOLDER/clade.toml:3; did you mean 'models.a.endpoint'?",
         ),
     ];
@@ -169,7 +170,7 @@ fn unknown_variables_are_refused_unless_the_configuration_names_them() {
         "unknown variable CLADE_SEARCH_STEPZ in the environment; did you mean 'CLADE_SEARCH_STEPS'?"
     );
     let text =
-        "[models.a]\nprovider = \"openai\"\nendpoint = \"http://x\"\nmodel = \"m\"\napi_key_env = \"CLADE_KEY\"\n";
+        "[models.a]\nprovider = \"openai\"\nendpoint = \"https://x\"\nmodel = \"m\"\napi_key_env = \"CLADE_KEY\"\n";
     let (_folder, mut sources) = with_file(text);
     sources.environment = environment(&[("CLADE_KEY", "secret"), ("CLADE_TEST_X", "1")]);
     let loaded = sources.load().unwrap();
@@ -230,13 +231,13 @@ fn a_named_file_must_exist_and_be_toml() {
 
 #[test]
 fn a_models_keys_are_those_of_its_struct() {
-    let (_folder, sources) = with_file("[models.a]\nprovider = \"evolver\"\n");
+    let (_folder, sources) = with_file("[models.a]\nprovider = \"openai\"\nprofile = \"vllm\"\nmodel = \"m\"\n");
     let entries = sources.load().unwrap().entries();
     let mut keys: Vec<&str> = entries
         .iter()
         .filter_map(|entry| entry.key.strip_prefix("models.a."))
         .collect();
-    let mut expected = ModelConfig::KEYS.to_vec();
+    let mut expected = crate::model::ModelOptions::KEYS.to_vec();
     keys.sort_unstable();
     expected.sort_unstable();
     assert_eq!(keys, expected);

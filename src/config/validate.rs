@@ -1,7 +1,7 @@
 //! Ranges that the types do not hold.
 
 use super::error::ConfigError;
-use super::{Config, Loaded, Provider};
+use super::{Config, Loaded};
 
 /// What a value must be.
 const AT_LEAST_ONE: &str = "must be at least 1";
@@ -26,14 +26,9 @@ pub(super) fn check(loaded: &Loaded) -> Result<(), ConfigError> {
         }
     }
     for (name, model) in &loaded.config.models {
-        let key = |field: &str| format!("models.{name}.{field}");
-        if model.provider == Provider::Openai {
-            for (field, value) in [("endpoint", &model.endpoint), ("model", &model.model)] {
-                if value.as_deref().is_none_or(str::is_empty) {
-                    return Err(problem(&key(field), "is needed by the openai provider"));
-                }
-            }
-        }
+        model
+            .check()
+            .map_err(|wrong| problem(&format!("models.{name}.{}", wrong.option), &wrong.problem))?;
     }
     Ok(())
 }

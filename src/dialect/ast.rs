@@ -59,6 +59,10 @@ pub enum Statement {
     },
     /// `CREATE MODEL name OPTIONS (…)`
     CreateModel(CreateModel),
+    /// `DROP MODEL name`
+    DropModel(DropModel),
+    /// `SHOW MODELS`
+    ShowModels,
 }
 
 /// A query whose rows become attempts.
@@ -144,6 +148,33 @@ pub struct CreateModel {
     pub name: String,
     /// Options in the order they were given; their meaning is the provider's.
     pub options: Vec<(String, OptionValue)>,
+}
+
+/// Removal of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DropModel {
+    /// Do nothing when there is none.
+    pub if_exists: bool,
+    /// Name.
+    pub name: String,
+}
+
+impl CreateModel {
+    /// The statement with every text hidden: one that was refused may hold a key in the wrong place.
+    pub fn without_texts(&self) -> Self {
+        let hidden = |value: &OptionValue| match value {
+            OptionValue::Text(_) => OptionValue::Text("<hidden>".to_owned()),
+            other => other.clone(),
+        };
+        Self {
+            options: self
+                .options
+                .iter()
+                .map(|(name, value)| (name.clone(), hidden(value)))
+                .collect(),
+            ..self.clone()
+        }
+    }
 }
 
 /// A name as it can be written: bare when that reads back the same, else as a quoted text.
@@ -237,6 +268,15 @@ impl fmt::Display for Statement {
             }
             Self::CreateTask { path } => write!(f, "CREATE TASK FROM {}", quote(path)),
             Self::CreateModel(create) => write!(f, "{create}"),
+            Self::DropModel(drop) => {
+                write!(
+                    f,
+                    "DROP MODEL {}{}",
+                    if drop.if_exists { "IF EXISTS " } else { "" },
+                    Name(&drop.name)
+                )
+            }
+            Self::ShowModels => f.write_str("SHOW MODELS"),
         }
     }
 }

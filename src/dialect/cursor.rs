@@ -136,6 +136,18 @@ impl<'a> Cursor<'a> {
 
     /// `(name => value, …)`, opening parenthesis included.
     pub(super) fn options(&mut self) -> Result<Vec<OptionItem>, Fault> {
+        self.option_list(|cursor| cursor.expect(&Token::RArrow))
+    }
+
+    /// `(name value, …)`, as OPTIONS of other statements are written; the arrow may stand as well.
+    pub(super) fn listed_options(&mut self) -> Result<Vec<OptionItem>, Fault> {
+        self.option_list(|cursor| {
+            cursor.take(&Token::RArrow);
+            Ok(())
+        })
+    }
+
+    fn option_list(&mut self, arrow: impl Fn(&mut Self) -> Result<(), Fault>) -> Result<Vec<OptionItem>, Fault> {
         self.expect(&Token::LParen)?;
         let mut items = Vec::new();
         if self.take(&Token::RParen) {
@@ -144,7 +156,7 @@ impl<'a> Cursor<'a> {
         loop {
             let at = self.location();
             let name = self.name("an option's name")?;
-            self.expect(&Token::RArrow)?;
+            arrow(self)?;
             items.push(OptionItem {
                 name,
                 value: self.option_value()?,

@@ -9,6 +9,7 @@ mod duration;
 mod error;
 mod evolve_options;
 mod expand_options;
+mod foreign;
 mod option;
 mod parser;
 mod source;
@@ -16,7 +17,9 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-pub use ast::{CreateModel, CreatePolicy, DropPolicy, Evolve, Expand, ExpandClause, ExplainExpand, Statement};
+pub use ast::{
+    CreateModel, CreatePolicy, DropModel, DropPolicy, Evolve, Expand, ExpandClause, ExplainExpand, Statement,
+};
 pub use duration::parse_duration;
 pub use error::{DialectError, Position};
 pub use evolve_options::{EvolveOptions, RunMode};

@@ -18,6 +18,18 @@ pub enum OptionValue {
     Bool(bool),
 }
 
+impl OptionValue {
+    /// The value that a text without quotes stands for, as the command line has it.
+    pub fn of(text: &str) -> Self {
+        match text {
+            "true" => Self::Bool(true),
+            "false" => Self::Bool(false),
+            _ if text.parse::<f64>().is_ok_and(f64::is_finite) => Self::Number(text.to_owned()),
+            _ => Self::Text(text.to_owned()),
+        }
+    }
+}
+
 impl fmt::Display for OptionValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,11 +6,14 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::operators::Operator;
 
-use super::ast::{CreateModel, CreatePolicy, DropPolicy, Evolve, Expand, ExpandClause, ExplainExpand, Statement};
+use super::ast::{
+    CreateModel, CreatePolicy, DropModel, DropPolicy, Evolve, Expand, ExpandClause, ExplainExpand, Statement,
+};
 use super::cursor::Cursor;
 use super::error::Fault;
 use super::evolve_options::EvolveOptions;
 use super::expand_options::ExpandOptions;
+use super::foreign;
 use super::option::refuse_duplicates;
 use super::source::Source;
 use super::split::{self, ExpandCut};
@@ -20,6 +23,7 @@ pub(super) fn statement(tokens: &[TokenWithSpan], source: &Source<'_>) -> Result
     if let Some(cut) = split::at_expand(tokens)? {
         return expand(&cut);
     }
+    foreign::refuse(tokens)?;
     let mut cursor = Cursor::new(tokens);
     let cursor = &mut cursor;
     let parsed = if cursor.take_words(&["evolve"]) {
@@ -30,6 +34,14 @@ pub(super) fn statement(tokens: &[TokenWithSpan], source: &Source<'_>) -> Result
         return create_policy(cursor, true, source);
     } else if cursor.take_words(&["drop", "policy"]) {
         drop_policy(cursor)?
+    } else if cursor.take_words(&["drop", "model"]) {
+        let if_exists = cursor.take_words(&["if", "exists"]);
+        Statement::DropModel(DropModel {
+            if_exists,
+            name: cursor.name("the model's name")?,
+        })
+    } else if cursor.take_words(&["show", "models"]) {
+        Statement::ShowModels
     } else if cursor.take_words(&["show", "policies"]) {
         Statement::ShowPolicies
     } else if cursor.take_words(&["show", "create", "policy"]) {
@@ -54,9 +66,7 @@ pub(super) fn statement(tokens: &[TokenWithSpan], source: &Source<'_>) -> Result
         optimize(cursor)?
     } else if cursor.take_words(&["create", "task"]) {
         cursor.expect_word("FROM")?;
-        Statement::CreateTask {
-            path: cursor.text("the package's path as a quoted text")?,
-        }
+        create_task(cursor)?
     } else if cursor.take_words(&["create", "model"]) {
         create_model(cursor, false)?
     } else if cursor.take_words(&["create", "or", "replace", "model"]) {
@@ -76,7 +86,9 @@ fn data_fusion(tokens: &[TokenWithSpan]) -> Result<DataFusionStatement, Fault> {
         (None, Some(last)) => Fault::new(fault.message, last.span.end),
         _ => fault,
     };
-    let statement = parser.parse_statement().map_err(|error| located(error.into()))?;
+    let statement = parser
+        .parse_statement()
+        .map_err(|error| foreign::explain(located(error.into()), tokens))?;
     let rest = parser.parser.peek_token();
     if rest.token == Token::EOF {
         Ok(statement)
@@ -313,11 +325,24 @@ fn optimize(cursor: &mut Cursor<'_>) -> Result<Statement, Fault> {
     Ok(Statement::Optimize { table })
 }
 
+/// `'path'`
+fn create_task(cursor: &mut Cursor<'_>) -> Result<Statement, Fault> {
+    let at = cursor.location();
+    let path = cursor.text("the package's path as a quoted text")?;
+    if path.trim().is_empty() {
+        return Err(Fault::new(
+            "CREATE TASK FROM needs the folder of a task package, found ''",
+            at,
+        ));
+    }
+    Ok(Statement::CreateTask { path })
+}
+
 /// `name OPTIONS (…)`
 fn create_model(cursor: &mut Cursor<'_>, or_replace: bool) -> Result<Statement, Fault> {
     let name = cursor.name("the model's name")?;
     cursor.expect_word("OPTIONS")?;
-    let items = cursor.options()?;
+    let items = cursor.listed_options()?;
     refuse_duplicates(&items)?;
     let options = items.into_iter().map(|item| (item.name, item.value)).collect();
     Ok(Statement::CreateModel(CreateModel {

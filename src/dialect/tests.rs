@@ -46,6 +46,10 @@ fn every_form_prints_and_parses_to_itself() {
         "CREATE TASK FROM './tasks/titanic'",
         "CREATE MODEL local OPTIONS (provider => 'openai', url => 'http://localhost:30000/v1', max_tokens => 4096, stream => true, bias => -1.5)",
         "CREATE OR REPLACE MODEL local OPTIONS ()",
+        "CREATE MODEL local OPTIONS (provider 'openai', temperature 0.7, stream false, 'top_p' => 1)",
+        "DROP MODEL local",
+        "DROP MODEL IF EXISTS 'org/model-7b'",
+        "SHOW MODELS",
         "SET clade.model = 'evolver'",
         "EXPLAIN SELECT 1",
         "SELECT expand FROM (SELECT 1 AS expand) AS t",
@@ -157,6 +161,21 @@ fn errors_name_the_place() {
         "CREATE MODEL m (a => 1)",
         "CREATE TASK './x'",
         "DROP POLICY",
+        "CREATE TASK FROM ' '",
+        "BEGIN",
+        "SELECT 1;\n  COMMIT",
+        "START TRANSACTION READ ONLY",
+        "VACUUM evo.nodes",
+        "ANALYZE TABLE evo.nodes",
+        "ALTER TABLE evo.nodes ADD COLUMN x INT",
+        "CREATE INDEX i ON evo.nodes (score)",
+        "CREATE SCHEMA mine",
+        "USE gym",
+        "GRANT SELECT ON evo.nodes TO me",
+        "SELCT 1",
+        "SELECT 'draft' operator, 'x' parent_id",
+        "SELECT 'draft' operator",
+        "CREATE POLICY p AS\n  SELECT 'draft' operator, NULL AS parent_id",
     ];
     let shown: Vec<String> = texts.iter().map(|text| format!("{text}\n=> {}", error(text))).collect();
     insta::assert_snapshot!(shown.join("\n\n"));
@@ -270,7 +289,9 @@ fn statement() -> impl Strategy<Value = Statement> {
         ),
         ".{0,12}".prop_map(|run_id| Statement::CancelRun { run_id }),
         proptest::collection::vec(name(), 1..4).prop_map(|table| Statement::Optimize { table: Some(table) }),
-        ".{0,12}".prop_map(|path| Statement::CreateTask { path }),
+        ".{0,12}".prop_map(|path| Statement::CreateTask {
+            path: format!("tasks/{path}")
+        }),
         (
             any::<bool>(),
             name(),

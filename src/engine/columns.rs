@@ -20,8 +20,8 @@ pub(super) fn floats(values: impl IntoIterator<Item = Option<f64>>) -> ArrayRef 
 }
 
 /// A column of truth values.
-pub(super) fn bools(values: impl IntoIterator<Item = bool>) -> ArrayRef {
-    Arc::new(values.into_iter().map(Some).collect::<BooleanArray>())
+pub(super) fn bools<T: Into<Option<bool>>>(values: impl IntoIterator<Item = T>) -> ArrayRef {
+    Arc::new(values.into_iter().map(Into::into).collect::<BooleanArray>())
 }
 
 /// A column of times, microseconds UTC.

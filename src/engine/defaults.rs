@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::config::{Config, SearchConfig};
 use crate::dialect::{EvolveOptions, RunMode};
+use crate::model::SamplingDefaults;
 use crate::scheduler::{AttemptSettings, RunOptions};
 
 /// Defaults of acting statements.
@@ -50,8 +51,20 @@ impl Defaults {
         }
     }
 
-    /// Effective options of a run: what the user gave over the defaults.
-    pub fn run_options(&self, given: &EvolveOptions) -> RunOptions {
+    /// Settings of an attempt with a model: what the model's own options say over the defaults.
+    pub fn attempt_with(&self, sampling: SamplingDefaults) -> AttemptSettings {
+        let default = &self.attempt;
+        AttemptSettings {
+            temperature: sampling.temperature.unwrap_or(default.temperature),
+            top_p: sampling.top_p.unwrap_or(default.top_p),
+            max_completion_tokens: sampling.max_output_tokens.unwrap_or(default.max_completion_tokens),
+            ..default.clone()
+        }
+    }
+
+    /// Effective options of a run: what the user gave, over the model's own options, over the defaults.
+    pub fn run_options(&self, given: &EvolveOptions, sampling: SamplingDefaults) -> RunOptions {
+        let attempt = self.attempt_with(sampling);
         let search = &self.search;
         let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let seconds = |given: Option<Duration>, default: Option<u64>| {
@@ -83,14 +96,14 @@ impl Defaults {
             grade_incumbents: given.grade_incumbents.unwrap_or(search.grade_incumbents),
             allow_unknown_cost: given.allow_unknown_cost.unwrap_or(search.allow_unknown_cost),
             attempt: AttemptSettings {
-                temperature: given.temperature.unwrap_or(self.attempt.temperature),
-                top_p: given.top_p.unwrap_or(self.attempt.top_p),
+                temperature: given.temperature.unwrap_or(attempt.temperature),
+                top_p: given.top_p.unwrap_or(attempt.top_p),
                 timeout_seconds: given
                     .timeout
-                    .map_or(self.attempt.timeout_seconds, |timeout| timeout.as_secs_f64()),
-                warm: given.warm.unwrap_or(self.attempt.warm),
-                cache: given.cache.unwrap_or(self.attempt.cache),
-                ..self.attempt.clone()
+                    .map_or(attempt.timeout_seconds, |timeout| timeout.as_secs_f64()),
+                warm: given.warm.unwrap_or(attempt.warm),
+                cache: given.cache.unwrap_or(attempt.cache),
+                ..attempt
             },
             policy: self.policy_settings(given),
         }

@@ -1,7 +1,10 @@
 //! Errors of the engine.
 
+use std::path::{Path, PathBuf};
+
 use clade_catalog::StoreError;
 use datafusion::error::DataFusionError;
+use rusqlite::ErrorCode;
 
 use crate::dialect::DialectError;
 use crate::gym::GymError;
@@ -39,8 +42,18 @@ pub enum EngineError {
         source: Box<DataFusionError>,
     },
     /// The store failed.
-    #[error(transparent)]
+    #[error("{}", store_message(.0))]
     Store(#[from] StoreError),
+    /// The database of the store cannot be read.
+    #[error(
+        "the store's database {} is damaged: {reason}. Restore the file (and its -wal) from a backup", path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        reason: String,
+    },
     /// A run or statement could not be conducted.
     #[error(transparent)]
     Scheduler(#[from] SchedulerError),
@@ -63,7 +76,7 @@ pub enum EngineError {
     #[error("{path}: {source}")]
     Io {
         /// File.
-        path: std::path::PathBuf,
+        path: PathBuf,
         /// Cause.
         source: std::io::Error,
     },
@@ -76,6 +89,34 @@ impl From<DataFusionError> for EngineError {
 }
 
 impl EngineError {
+    /// Names the file where the database of the store in `dir` turns out to be damaged.
+    pub(super) fn with_database(self, dir: &Path) -> Self {
+        match self.store_error().and_then(damage) {
+            Some(reason) => Self::Damaged {
+                path: dir.join(DATABASE),
+                reason,
+            },
+            None => self,
+        }
+    }
+
+    /// Whether there is no space left, so that nothing more can be written for now.
+    pub(super) fn is_disk_full(&self) -> bool {
+        self.store_error()
+            .is_some_and(|error| matches!(cause(error), StoreError::DiskFull { .. }))
+    }
+
+    fn store_error(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error) => Some(error),
+            Self::Query(error) => match error.find_root() {
+                DataFusionError::External(own) => own.downcast_ref(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// `clade.snapshot` is no number.
     pub(super) fn snapshot_number(value: &str) -> Self {
         Self::Request(format!(
@@ -84,10 +125,64 @@ impl EngineError {
     }
 }
 
-/// The message without DataFusion's wrapping of errors that are our own.
+/// Name of the database in the folder of a store.
+const DATABASE: &str = "clade.sqlite";
+
+/// What DataFusion writes before a message; it says in which of its parts the error arose.
+const PREFIXES: [&str; 10] = [
+    "Error during planning: ",
+    "Execution error: ",
+    "This feature is not implemented: ",
+    "Invalid or Unsupported Configuration: ",
+    "Schema error: ",
+    "Resources exhausted: ",
+    "Object Store error: ",
+    "Parquet error: ",
+    "Arrow error: ",
+    "IO error: ",
+];
+
+/// The message without DataFusion's wrapping, also of errors that are our own.
 fn plain_message(error: &DataFusionError) -> String {
-    match error.find_root() {
-        DataFusionError::External(own) => own.to_string(),
-        _ => error.strip_backtrace(),
+    let root = error.find_root();
+    if let DataFusionError::External(own) = root {
+        return own.to_string();
+    }
+    let message = root.strip_backtrace();
+    let plain = PREFIXES.iter().find_map(|prefix| message.strip_prefix(prefix));
+    let plain = plain.unwrap_or(&message);
+    match plain.strip_prefix("Unsupported SQL statement: ") {
+        Some(statement) => format!("Clade has no such statement: {statement}"),
+        None => plain.to_owned(),
+    }
+}
+
+/// The error of a commit behind that of the group that it was written with.
+fn cause(error: &StoreError) -> &StoreError {
+    match error {
+        StoreError::Group(inner) => cause(inner),
+        error => error,
+    }
+}
+
+/// What SQLite says of a database that is damaged.
+fn damage(error: &StoreError) -> Option<String> {
+    let (context, source) = match cause(error) {
+        StoreError::Sqlite { context, source } => (*context, source),
+        StoreError::Control(source) => ("read the database", source.downcast_ref::<rusqlite::Error>()?),
+        _ => return None,
+    };
+    let is_damage = matches!(
+        source.sqlite_error_code(),
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+    );
+    is_damage.then(|| format!("{context}: {source}"))
+}
+
+/// A full disk says itself that nothing was written.
+fn store_message(error: &StoreError) -> String {
+    match cause(error) {
+        full @ StoreError::DiskFull { .. } => full.to_string(),
+        _ => error.to_string(),
     }
 }

@@ -34,7 +34,7 @@ impl SchedulerExpandHandler {
         Self { scheduler, defaults }
     }
 
-    fn plan(&self, request: ExpandRequest) -> Result<ExpandPlan> {
+    async fn plan(&self, request: ExpandRequest) -> Result<ExpandPlan> {
         let ExpandRequest { rows, clause, context } = request;
         let config = context.session_config();
         let variables = config
@@ -54,26 +54,30 @@ impl SchedulerExpandHandler {
             ..
         } = clause;
         let set = |value: String| (!value.is_empty()).then_some(value);
+        let model = model
+            .or(set(variables.model))
+            .unwrap_or_else(|| self.defaults.model.clone());
+        let generator = self.scheduler.services().models.get(&model).await;
+        let generator = generator.map_err(|error| external(error.into()))?;
+        let default = self.defaults.attempt_with(generator.describe().sampling);
         Ok(ExpandPlan {
             sql,
             operator,
-            model: model
-                .or(set(variables.model))
-                .unwrap_or_else(|| self.defaults.model.clone()),
+            model,
             sandbox: sandbox
                 .or(set(variables.sandbox))
                 .unwrap_or_else(|| self.defaults.sandbox.clone()),
             snapshot_id: snapshot(&context)?.seq(),
             run_id: set(variables.run_id),
             settings: AttemptSettings {
-                temperature: options.temperature.unwrap_or(self.defaults.attempt.temperature),
-                top_p: options.top_p.unwrap_or(self.defaults.attempt.top_p),
+                temperature: options.temperature.unwrap_or(default.temperature),
+                top_p: options.top_p.unwrap_or(default.top_p),
                 timeout_seconds: options
                     .timeout
-                    .map_or(self.defaults.attempt.timeout_seconds, |timeout| timeout.as_secs_f64()),
-                warm: options.warm.unwrap_or(self.defaults.attempt.warm),
-                cache: options.cache.unwrap_or(self.defaults.attempt.cache),
-                ..self.defaults.attempt.clone()
+                    .map_or(default.timeout_seconds, |timeout| timeout.as_secs_f64()),
+                warm: options.warm.unwrap_or(default.warm),
+                cache: options.cache.unwrap_or(default.cache),
+                ..default
             },
             concurrency: options.concurrency.map_or(self.defaults.workers, |workers| {
                 usize::try_from(workers).unwrap_or(usize::MAX)
@@ -99,7 +103,7 @@ fn external(error: SchedulerError) -> DataFusionError {
 impl ExpandHandler for SchedulerExpandHandler {
     async fn expand(&self, request: ExpandRequest) -> Result<SendableRecordBatchStream> {
         let is_async = request.clause.is_async;
-        let plan = self.plan(request)?;
+        let plan = self.plan(request).await?;
         let mut expansion = self.scheduler.expand(plan).await.map_err(external)?;
         if is_async {
             let batch = ending_rows(&expansion.planned)?;
@@ -114,7 +118,7 @@ impl ExpandHandler for SchedulerExpandHandler {
     }
 
     async fn explain(&self, request: ExpandRequest) -> Result<SendableRecordBatchStream> {
-        let plan = self.plan(request)?;
+        let plan = self.plan(request).await?;
         let estimates = self.scheduler.estimate(&plan).await.map_err(external)?;
         let samples = i64::try_from(plan.options.samples.unwrap_or(1)).unwrap_or(i64::MAX);
         let columns: Vec<ArrayRef> = vec![

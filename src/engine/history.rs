@@ -1,4 +1,4 @@
-//! The record of runs that `policy_trace` replays policies on.
+//! The record of runs that `policy_trace` and `policy_compare` replay policies on.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::names::{NameError, find_run};
 use super::policies::policies_of;
 use crate::operators::Operator;
-use crate::policy::{PolicyError, PolicyHistory, PolicyRow, RecordedStep, read_rows};
+use crate::policy::{PolicyError, PolicyHistory, PolicyRow, RecordedNode, RecordedStep, read_rows};
 use crate::scheduler::draw_rng;
 use crate::session::Queries;
 
@@ -111,6 +111,29 @@ impl PolicyHistory for StoreHistory {
             });
         }
         Ok(steps)
+    }
+
+    async fn nodes(&self, run_id: &str) -> Result<Vec<RecordedNode>, PolicyError> {
+        let rows = self
+            .queries
+            .rows(
+                "SELECT node_id, attempt_id, parent_id, parent2_id, CASE WHEN NOT is_buggy THEN signed_score END AS signed_score
+                 FROM evo.nodes WHERE run_id = $run ORDER BY step",
+                &[("run", ScalarValue::from(run_id))],
+                None,
+                None,
+            )
+            .await?;
+        let nodes = rows.iter().map(|row| {
+            let parents = [row.optional_text("parent_id")?, row.optional_text("parent2_id")?];
+            Ok(RecordedNode {
+                node_id: row.text("node_id")?,
+                attempt_id: row.text("attempt_id")?,
+                parents: parents.into_iter().flatten().collect(),
+                signed_score: row.optional_float("signed_score")?,
+            })
+        });
+        nodes.collect()
     }
 
     async fn rows(&self, policy: &str, run_id: &str, snapshot_id: i64) -> Result<Vec<PolicyRow>, PolicyError> {

@@ -14,18 +14,20 @@ use tokio_util::task::TaskTracker;
 use super::defaults::Defaults;
 use super::error::{EngineError, Result};
 use super::expand_handler::SchedulerExpandHandler;
+use super::folder::check_folder;
 use super::history::StoreHistory;
 use super::leases_table::LeasesTable;
+use super::models::ModelsOfStore;
 use super::models_table::ModelsTable;
 use super::policies::{PoliciesTable, PolicyCache};
 use super::recordings::StoreRecordings;
 use super::session::{Session, SessionOptions};
 use super::settings_table::SettingsTable;
 use crate::config::{Config, Loaded};
-use crate::model::{Evolver, Generator, ModelRegistry, Replay};
+use crate::model::{Evolver, Generator, ModelAccess, ModelRegistry, Replay};
 use crate::operators::Prompts;
 use crate::plan::ExpandHandler;
-use crate::policy::PolicyTrace;
+use crate::policy::{PolicyCompare, PolicyTrace};
 use crate::sandbox::{Limits, NativeExecutor, NativeOptions, ProcessExecutor, ProcessOptions};
 use crate::scheduler::{Sandbox, Sandboxes, Scheduler, Services, sweep_work_dir, this_process};
 use crate::session::{Catalog, Queries, build};
@@ -83,22 +85,21 @@ impl Engine {
     /// # Errors
     /// As [`Engine::open`].
     pub async fn open_with(loaded: &Loaded, mode: OpenMode, extensions: Extensions) -> Result<Arc<Self>> {
+        Self::open_parts(loaded, mode, extensions)
+            .await
+            .map_err(|error| error.with_database(&loaded.config.store.path))
+    }
+
+    async fn open_parts(loaded: &Loaded, mode: OpenMode, extensions: Extensions) -> Result<Arc<Self>> {
         let config = loaded.config.clone();
-        if let Some(name) = config.models.keys().next() {
-            return Err(EngineError::Config(format!(
-                "models.{name}: this version has the built-in models evolver and replay only; remove the section"
-            )));
-        }
         let clock = extensions.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let store = open_store(&config, mode, &clock)?;
         let (mut base, catalog) = build(&store).await?;
         let queries = Arc::new(Queries::new(store.clone(), base.clone()));
         let history = Arc::new(StoreHistory::new(store.clone(), Arc::clone(&queries)));
-        base.register_udtf("policy_trace", Arc::new(PolicyTrace::new(history)));
-        let mut models = models(&store, &queries);
-        for model in extensions.models {
-            models.register(model);
-        }
+        base.register_udtf("policy_trace", Arc::new(PolicyTrace::new(Arc::clone(&history) as _)));
+        base.register_udtf("policy_compare", Arc::new(PolicyCompare::new(history)));
+        let models = models(&config, &store, &queries, extensions.models)?;
         let mut sandboxes = sandboxes(&config)?;
         sandboxes.extend(extensions.sandboxes);
         let services = Arc::new(Services {
@@ -126,7 +127,7 @@ impl Engine {
         };
         tables("sandbox")?.register_virtual(Arc::new(LeasesTable(store.clone())))?;
         let system = tables("system")?;
-        system.register_virtual(Arc::new(ModelsTable(services.models.clone())))?;
+        system.register_virtual(Arc::new(ModelsTable::new(services.models.clone(), store.clone())))?;
         system.register_virtual(Arc::new(PoliciesTable(store.clone())))?;
         system.register_virtual(Arc::new(SettingsTable::new(loaded)))?;
         system.register_virtual(Arc::new(super::functions_table::FunctionsTable::new(&base)))?;
@@ -259,18 +260,36 @@ fn open_store(config: &Config, mode: OpenMode, clock: &Arc<dyn Clock>) -> Result
         }
         OpenMode::Existing => Store::open(path, options)?,
         OpenMode::CreateIfMissing if exists => Store::open(path, options)?,
-        OpenMode::Create | OpenMode::CreateIfMissing => Store::create(path, options)?,
+        OpenMode::Create | OpenMode::CreateIfMissing => {
+            if !exists {
+                check_folder(path)?;
+            }
+            Store::create(path, options)?
+        }
     })
 }
 
-fn models(store: &Store, queries: &Arc<Queries>) -> ModelRegistry {
-    let mut models = ModelRegistry::new();
+/// The built-in models, those of the program that embeds the engine, those of the configuration, those of the store.
+fn models(
+    config: &Config,
+    store: &Store,
+    queries: &Arc<Queries>,
+    extensions: Vec<Arc<dyn Generator>>,
+) -> Result<ModelRegistry> {
+    let access = ModelAccess::new(&config.access.model_hosts, &config.access.key_variables);
+    let mut models = ModelRegistry::new(Some(Arc::new(ModelsOfStore(store.clone()))), access);
     models.register(Arc::new(Evolver::default()));
     models.register(Arc::new(Replay::new(Arc::new(StoreRecordings::new(
         Arc::clone(queries),
         store.clone(),
     )))));
-    models
+    for model in extensions {
+        models.register(model);
+    }
+    for (name, options) in &config.models {
+        models.configure(name, options)?;
+    }
+    Ok(models)
 }
 
 fn sandboxes(config: &Config) -> Result<Sandboxes> {

@@ -11,6 +11,7 @@ use datafusion::common::Result;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
 use futures::Stream;
 
+use super::error::EngineError;
 use super::open::Engine;
 use crate::scheduler::fresh_id;
 
@@ -41,9 +42,11 @@ impl QueryNote {
         })
     }
 
-    /// The statement failed before its first row.
-    pub(super) fn failed(self, error: String) {
-        self.write("failed", None, Some(error));
+    /// The statement failed before its first row. Where the disk is full, its note would fail as well and say the same again.
+    pub(super) fn failed(self, error: &EngineError) {
+        if !error.is_disk_full() {
+            self.write("failed", None, Some(error.to_string()));
+        }
     }
 
     /// Writes behind the statement's back: nobody waits for it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use datafusion::common::ScalarValue;
 
-use crate::model::{RecordedGenerations, Sample};
+use crate::model::{RecordedGenerations, Sample, UsageDetails};
 use crate::session::Queries;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -19,7 +19,7 @@ pub struct StoreRecordings {
 }
 
 const FOUND: &str = "SELECT response, response_bytes, response_hash, reasoning, finish_reason, tokens_prompt, tokens_completion, cost_usd
- FROM evo.generations WHERE response IS NOT NULL AND ";
+ FROM evo.generations WHERE response IS NOT NULL AND coalesce(error_class, 'candidate') = 'candidate' AND ";
 
 impl StoreRecordings {
     /// Recordings of a store.
@@ -44,6 +44,7 @@ impl StoreRecordings {
             finish_reason: row.optional_text("finish_reason")?.unwrap_or_default(),
             tokens_prompt: unsigned(row.optional_int("tokens_prompt")?),
             tokens_completion: unsigned(row.optional_int("tokens_completion")?),
+            usage: UsageDetails::default(),
             cost_usd: row.optional_float("cost_usd")?,
             cached: true,
             latency: Duration::ZERO,

@@ -82,9 +82,13 @@ impl Session {
     /// When there is no such policy, or in a session that only reads.
     pub async fn planned_run(&self, evolve: Evolve) -> Result<Run> {
         self.require_write(&Statement::Evolve(Box::new(evolve.clone())))?;
-        let snapshot = self.snapshot().await?;
-        self.engine.refresh_policies(&snapshot).await?;
-        self.run_of(evolve).await
+        let dir = self.engine.store().dir();
+        let planned = async {
+            let snapshot = self.snapshot().await?;
+            self.engine.refresh_policies(&snapshot).await?;
+            self.run_of(evolve).await
+        };
+        planned.await.map_err(|error| error.with_database(dir))
     }
 
     pub(super) fn context(&self) -> &SessionContext {
@@ -122,12 +126,25 @@ impl Session {
             line: statement.line,
             column: statement.column,
         };
-        let snapshot = self.snapshot().await?;
-        self.engine.refresh_policies(&snapshot).await?;
+        let create_model = match &statement.statement {
+            Statement::CreateModel(create) => Some(create.clone()),
+            _ => None,
+        };
+        let dir = self.engine.store().dir();
+        let snapshot = self.snapshot().await.map_err(|error| error.with_database(dir))?;
+        self.engine
+            .refresh_policies(&snapshot)
+            .await
+            .map_err(|error| error.with_database(dir))?;
         let outcome = self
             .dispatch(statement, Arc::clone(&snapshot))
             .await
-            .map_err(|error| locate(error, &text, start));
+            .map_err(|error| locate(error, &text, start).with_database(dir));
+        // What was refused may hold a key in the wrong place.
+        let text = match create_model {
+            Some(create) if outcome.is_err() => create.without_texts().to_string(),
+            _ => text,
+        };
         let note = QueryNote::new(&self.engine, text, &snapshot, started_at);
         match outcome {
             Ok(mut output) => {
@@ -135,7 +152,7 @@ impl Session {
                 Ok(output)
             }
             Err(error) => {
-                note.failed(error.to_string());
+                note.failed(&error);
                 Err(error)
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clade_catalog::Snapshot;
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::dml::CopyTo;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::execute_stream;
 
@@ -15,21 +16,33 @@ use super::notice::Notice;
 use super::output::QueryOutput;
 use super::session::Session;
 use super::settings::shown;
-use crate::dialect::{CreateModel, Evolve, Expand, ParsedStatement, Statement};
-use crate::gym::Layout;
+use crate::dialect::{Evolve, Expand, ParsedStatement, Position, Statement};
+use crate::gym::{Layout, Progress as ImportProgress};
 use crate::plan::{Access, ExpandMode, PlanError, check_statement, plan_expand};
 use crate::scheduler::{Progress, Run, RunHandle, fresh_id};
-use crate::session::DEFAULT_SCHEMA;
 
 impl Session {
     pub(super) async fn dispatch(&self, parsed: ParsedStatement, snapshot: Arc<Snapshot>) -> Result<QueryOutput> {
-        let ParsedStatement { statement, sql, .. } = parsed;
+        let ParsedStatement {
+            statement,
+            sql,
+            line,
+            column,
+        } = parsed;
         match statement {
             Statement::DataFusion(statement) => {
-                if let Some(table) = described(&statement)
-                    && let Some(columns) = self.engine.describe_rows(table).await?
-                {
-                    return Ok(columns);
+                let refused = match described(&statement) {
+                    Some(table) => match self.engine.describe_rows(table).await? {
+                        Some(columns) => return Ok(columns),
+                        None => self.refused_description(table)?,
+                    },
+                    None => match self.refused_variable(&statement) {
+                        None => self.refused_target(&statement).await?,
+                        refused => refused,
+                    },
+                };
+                if let Some(refusal) = refused {
+                    return Err(refusal.within(&sql, Position { line, column }));
                 }
                 if let Some(variable) = shown(&statement)
                     && let Some(value) = self.show(&variable)?
@@ -43,6 +56,7 @@ impl Session {
             Statement::Expand(expand) => self.expand(*expand, ExpandMode::Run, snapshot, &sql).await,
             Statement::ExplainExpand(explain) => self.expand(explain.expand, ExpandMode::Explain, snapshot, &sql).await,
             Statement::ShowPolicies => self.select(snapshot, include_str!("../../sql/show/policies.sql")).await,
+            Statement::ShowModels => self.select(snapshot, include_str!("../../sql/show/models.sql")).await,
             Statement::ShowRuns => self.select(snapshot, include_str!("../../sql/show/runs.sql")).await,
             Statement::ShowCreatePolicy { name } => {
                 let policy = self.engine.policy(&name).await?;
@@ -99,21 +113,31 @@ impl Session {
                 let what = table.map_or_else(|| "all tables".to_owned(), |table| format!("table {table}"));
                 Ok(QueryOutput::done(format!("small files of {what} are merged")))
             }
-            Statement::CreateTask { path } => self.create_task(Path::new(&path), Layout::Package, false).await,
-            Statement::CreateModel(CreateModel { name, .. }) => Err(EngineError::Request(format!(
-                "CREATE MODEL {name}: this version has no provider that takes options; the models are {}",
-                engine
-                    .scheduler()
-                    .services()
-                    .models
-                    .names()
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            ))),
+            Statement::CreateTask { path } => {
+                self.create_task(Path::new(&path), Layout::Package, false, ImportProgress::default())
+                    .await
+            }
+            Statement::CreateModel(create) => {
+                let name = create.name.clone();
+                let verb = engine.create_model(create).await?;
+                Ok(QueryOutput::done(format!(
+                    "model {name} is {verb}: clade model test {name} asks it for a few tokens"
+                )))
+            }
+            Statement::DropModel(drop) => {
+                let dropped = engine.drop_model(&drop).await?;
+                let name = &drop.name;
+                Ok(QueryOutput::done(if dropped {
+                    format!("model {name} is dropped; what it wrote stays")
+                } else {
+                    format!("there was no model {name} to drop")
+                }))
+            }
             Statement::DataFusion(_)
             | Statement::Expand(_)
             | Statement::ExplainExpand(_)
             | Statement::ShowPolicies
+            | Statement::ShowModels
             | Statement::ShowRuns
             | Statement::ShowCreatePolicy { .. } => {
                 Err(EngineError::Request("this statement does not write".to_owned()))
@@ -121,15 +145,21 @@ impl Session {
         }
     }
 
-    /// Imports a task package; with `force` also one that fails its checks.
+    /// Imports a task package; with `force` also one that fails its checks. `progress` is told what begins.
     ///
     /// # Errors
     /// As [`Engine::import_task`], and in a session that only reads.
-    pub async fn create_task(&self, path: &Path, layout: Layout, force: bool) -> Result<QueryOutput> {
+    pub async fn create_task(
+        &self,
+        path: &Path,
+        layout: Layout,
+        force: bool,
+        progress: ImportProgress,
+    ) -> Result<QueryOutput> {
         self.require_write(&Statement::CreateTask {
             path: path.to_string_lossy().into_owned(),
         })?;
-        let imported = self.engine.import_task(path, layout, force).await?;
+        let imported = self.engine.import_task(path, layout, force, progress).await?;
         let task = &imported.task;
         let checks = i64::try_from(imported.checks.len()).unwrap_or(i64::MAX);
         let output = QueryOutput::of_columns(vec![
@@ -165,41 +195,13 @@ impl Session {
         }
     }
 
-    /// What belongs to Clade stays; DataFusion would say that it does not exist.
-    fn check_dropped(&self, ddl: &DdlStatement) -> Result<()> {
-        let name = match ddl {
-            DdlStatement::DropTable(drop) => &drop.name,
-            DdlStatement::DropView(drop) => &drop.name,
-            _ => return Ok(()),
-        };
-        let schema = name.schema().unwrap_or(DEFAULT_SCHEMA);
-        let is_fixed = self
-            .engine
-            .catalog
-            .get(schema)
-            .is_some_and(|tables| tables.is_fixed(name.table()));
-        if is_fixed {
-            return Err(EngineError::Request(format!(
-                "{schema}.{} is part of Clade and cannot be dropped",
-                name.table()
-            )));
-        }
-        Ok(())
-    }
-
     async fn run_plan(&self, state: &SessionState, plan: LogicalPlan) -> Result<QueryOutput> {
         check_statement(&plan, self.access)?;
         match plan {
             // Statements that change the session are for the session's own state; a statement's state ends with it.
             LogicalPlan::Statement(PlanStatement::SetVariable(set)) => self.set(set).await,
-            LogicalPlan::Statement(PlanStatement::ResetVariable(reset)) => {
-                let said = format!("{} has its default again", reset.variable);
-                let plan = LogicalPlan::Statement(PlanStatement::ResetVariable(reset));
-                self.context().execute_logical_plan(plan).await?;
-                Ok(QueryOutput::done(said))
-            }
+            LogicalPlan::Statement(PlanStatement::ResetVariable(reset)) => self.reset(reset).await,
             LogicalPlan::Ddl(ddl) => {
-                self.check_dropped(&ddl)?;
                 let said = made(&ddl);
                 let frame = self.context().execute_logical_plan(LogicalPlan::Ddl(ddl)).await?;
                 Ok(QueryOutput::of_stream(frame.execute_stream().await?).with(Notice::Info(said)))
@@ -209,6 +211,9 @@ impl Session {
                 Ok(QueryOutput::of_stream(frame.execute_stream().await?))
             }
             plan => {
+                if let LogicalPlan::Copy(copy) = &plan {
+                    check_copy(copy)?;
+                }
                 let warning = self.missing_run(&plan)?;
                 let physical = state.create_physical_plan(&plan).await?;
                 let mut output = QueryOutput::of_stream(execute_stream(physical, state.task_ctx())?);
@@ -262,25 +267,55 @@ impl Session {
             .unwrap_or_else(|| defaults.policy.clone());
         let policy_sql = engine.policy(&policy).await?.sql;
         let run_id = evolve.options.id.clone().unwrap_or_else(fresh_id);
+        let model = evolve
+            .model
+            .or(set(variables.model))
+            .unwrap_or_else(|| defaults.model.clone());
+        let sampling = engine
+            .scheduler()
+            .services()
+            .models
+            .get(&model)
+            .await?
+            .describe()
+            .sampling;
         Ok(Run {
             statement_id: run_id.clone(),
             run_id,
             task_id: evolve.task_id,
             policy,
             policy_sql,
-            model: evolve
-                .model
-                .or(set(variables.model))
-                .unwrap_or_else(|| defaults.model.clone()),
+            model,
             sandbox: evolve
                 .sandbox
                 .or(set(variables.sandbox))
                 .unwrap_or_else(|| defaults.sandbox.clone()),
-            options: defaults.run_options(&evolve.options),
+            options: defaults.run_options(&evolve.options, sampling),
             created_at: engine.now(),
             started_at: None,
             status: "running".to_owned(),
         })
+    }
+}
+
+/// Refuses what a CSV file cannot hold before any of it is written.
+fn check_copy(copy: &CopyTo) -> Result<()> {
+    if copy.file_type.get_ext() != "csv" {
+        return Ok(());
+    }
+    match copy
+        .input
+        .schema()
+        .fields()
+        .iter()
+        .find(|field| field.data_type().is_nested())
+    {
+        Some(field) => Err(EngineError::Request(format!(
+            "COPY to CSV cannot write the column {name}, which is a list: leave it out, write \
+             array_to_string({name}, ' ') AS {name}, or copy to Parquet or JSON",
+            name = field.name()
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -9,14 +9,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::Result;
 use super::open::Engine;
-use crate::gym::{Import, ImportedTask, Layout, TaskRow, import_package};
+use crate::gym::{Import, ImportedTask, Layout, Progress, TaskRow, import_package};
 
 impl Engine {
-    /// Imports a task package and commits its rows. A newer import of the same task replaces the older.
+    /// Imports a task package and commits its rows; `progress` is told what begins. A newer import of the same task replaces the
+    /// older.
     ///
     /// # Errors
     /// When the package fails its checks (unless `force`), its metric does not run, or the store fails.
-    pub async fn import_task(&self, path: &Path, layout: Layout, force: bool) -> Result<ImportedTask> {
+    pub async fn import_task(
+        &self,
+        path: &Path,
+        layout: Layout,
+        force: bool,
+        progress: Progress,
+    ) -> Result<ImportedTask> {
         let sandbox = self.sandbox(&self.defaults().sandbox)?;
         let services = self.scheduler().services();
         let import = Import {
@@ -27,6 +34,7 @@ impl Engine {
             layout,
             force,
             now: Utc::now(),
+            progress,
         };
         let imported = import_package(path, self.store().dir(), &import, &CancellationToken::new()).await?;
         let mut txn = Txn::new();

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::gym::columns::{Columns, identifier};
 use crate::gym::error::GymError;
 use crate::gym::json_lines::read_json_lines;
+use crate::gym::manifest::ValidationSettings;
+use crate::gym::package::MANIFEST;
 use crate::gym::table::Table;
 
 /// Result of a check.
@@ -267,6 +269,30 @@ fn check_rows_and_identifiers(test: &Table, sample: &Table, answer: &Table, faul
             format!("test.csv holds the predicted columns {}", shown.join(", ")),
         ));
     }
+}
+
+/// Columns that the manifest names and the training table does not have.
+pub fn check_columns(settings: &ValidationSettings, train: Option<&Table>) -> Vec<Check> {
+    let Some(train) = train else {
+        return Vec::new();
+    };
+    [
+        ("group_column", &settings.group_column),
+        ("time_column", &settings.time_column),
+    ]
+    .into_iter()
+    .filter_map(|(key, column)| Some((key, column.as_deref()?)))
+    .filter(|(_, column)| train.position(column).is_none())
+    .map(|(key, column)| {
+        Check::failed(
+            format!("unknown_{key}"),
+            format!(
+                "{MANIFEST} names validation.{key} '{column}', but train.csv has the columns {}",
+                train.columns().join(", ")
+            ),
+        )
+    })
+    .collect()
 }
 
 /// What the answers give away in public files, if anything.

@@ -10,6 +10,9 @@ use tokio_util::sync::CancellationToken;
 use crate::gym::checks::{Check, CheckStatus, METRIC, SAMPLE, answer_path};
 use crate::gym::error::{GymError, io};
 use crate::gym::infer::{metric_facts, modality, task_type, title};
+use crate::gym::manifest::ValidationSettings;
+use crate::gym::package::MANIFEST;
+use crate::gym::progress::Progress;
 use crate::gym::rows::{BuildEventRow, ImportedTask, LeaderboardRow, QualityCheckRow, TaskFileRow, TaskRow};
 use crate::gym::source::Layout;
 use crate::gym::split::{CUSTOM_SPLIT, CustomSplit, Split, SplitInput, derive, perfect_submissions, verify_perfect};
@@ -35,6 +38,8 @@ pub struct Import {
     pub force: bool,
     /// Time of the import.
     pub now: DateTime<Utc>,
+    /// Told what begins.
+    pub progress: Progress,
 }
 
 /// A validation split, or why scores are self-reported.
@@ -79,7 +84,18 @@ pub async fn import_package(
         higher_is_better,
         bounds,
     };
+    let wish = column_wish(&staged.manifest.validation);
     let (mut staged, validation) = make_validation(staged, import, &scale, cancel).await?;
+    if let (Some((key, column)), Validation::SelfReported(reason)) = (wish, &validation)
+        && !import.force
+    {
+        let detail =
+            format!("{MANIFEST} asks for validation.{key} '{column}', and no such split can be made: {reason}");
+        return Err(GymError::Refused {
+            task_id: staged.task_id.clone(),
+            failed: vec![Check::failed("validation_split", detail)],
+        });
+    }
     let (kind, note, split) = match validation {
         Validation::Derived(split) => ("split", None, Some(split)),
         Validation::Custom(split) => ("custom", None, Some(split)),
@@ -139,6 +155,12 @@ pub async fn import_package(
     let place = store_dir.join(package_path);
     blocking(move || staged.dir.publish(&place)).await?;
     Ok(imported)
+}
+
+/// The column that the package wants its validation split to follow. Scores that programs report themselves are no answer to that.
+fn column_wish(settings: &ValidationSettings) -> Option<(&'static str, String)> {
+    let group = settings.group_column.clone().map(|column| ("group_column", column));
+    group.or_else(|| settings.time_column.clone().map(|column| ("time_column", column)))
 }
 
 fn describe(split: &Split) -> String {
@@ -228,8 +250,13 @@ async fn score_sample(
         return Ok(Err(None));
     }
     let answers = answer_files(&root.join("data/private"), &truth)?;
+    let limit = import.metric_limits.wall.as_secs_f64();
+    import.progress.say(&format!(
+        "{}: running {METRIC} on the sample submission, at most {limit} s",
+        staged.task_id
+    ));
     let evaluation = evaluate(&root, answers, &root.join(SAMPLE), import, cancel, &staged.task_id).await?;
-    staged.checks.push(match score_of(&evaluation) {
+    staged.checks.push(match score_of(&evaluation, import) {
         Ok(score) => Check::passed("metric", format!("the sample submission scores {score}")),
         Err(reason) => Check::failed(FAILED, format!("the sample submission was not scored: {reason}")),
     });
@@ -258,9 +285,14 @@ async fn evaluate(
     })
 }
 
-fn score_of(evaluation: &Evaluation) -> Result<f64, String> {
+fn score_of(evaluation: &Evaluation, import: &Import) -> Result<f64, String> {
+    let limit = import.metric_limits.wall.as_secs_f64();
     match evaluation.score {
         Some(score) if evaluation.valid && evaluation.state == ResultState::Success && score.is_finite() => Ok(score),
+        // The limit is the only one that is counted in seconds, and it ends the evaluation right after them.
+        _ if evaluation.state != ResultState::Success && evaluation.wall_seconds >= limit => Err(format!(
+            "{METRIC} did not end within {limit} s; sandbox.evaluation_seconds sets the limit"
+        )),
         _ => Err(evaluation
             .detail
             .clone()
@@ -275,6 +307,10 @@ async fn make_validation(
     scale: &Scale,
     cancel: &CancellationToken,
 ) -> Result<(Staged, Validation), GymError> {
+    import.progress.say(&format!(
+        "{}: making the validation split and scoring its answers",
+        staged.task_id
+    ));
     let (mut staged, derived) = blocking(move || {
         let out = staged.dir.path().join("validation");
         let (public, files) = (staged.dir.path().join("data/public"), staged.public_files());
@@ -348,7 +384,7 @@ async fn prove(
         )
         .await
     };
-    let sample_score = match score_of(&run(&sample_path).await?) {
+    let sample_score = match score_of(&run(&sample_path).await?, import) {
         Ok(score) => score,
         Err(reason) => {
             return Ok(Err(format!(
@@ -361,7 +397,7 @@ async fn prove(
     let mut best: Option<f64> = None;
     for submission in perfect_submissions(&sample, &answer, &staged.columns) {
         submission.save(&scratch)?;
-        if let Ok(score) = score_of(&run(&scratch).await?) {
+        if let Ok(score) = score_of(&run(&scratch).await?, import) {
             let better = best.is_none_or(|b| if scale.higher_is_better { score > b } else { score < b });
             best = if better { Some(score) } else { best };
         }

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::gym::checks::{
-    Check, CheckStatus, DESCRIPTION, METRIC, MISSING_FILES, RawUsage, Tables, check_tables, find_leak,
+    Check, CheckStatus, DESCRIPTION, METRIC, MISSING_FILES, RawUsage, Tables, check_columns, check_tables, find_leak,
 };
 use crate::gym::columns::Columns;
 use crate::gym::error::{GymError, io};
-use crate::gym::leaderboard::{Team, read_leaderboard};
+use crate::gym::leaderboard::{Leaderboard, Team};
 use crate::gym::manifest::Manifest;
 use crate::gym::package::{FileRole, HashedFile, LEADERBOARDS, copy_and_hash, package_hash};
 use crate::gym::slug::validate_task_name;
@@ -158,8 +158,8 @@ pub struct Staged {
     pub checks: Vec<Check>,
     /// What gives the answers away.
     pub known_leak: Option<String>,
-    /// The leaderboard's table.
-    pub leaderboard: Option<Table>,
+    /// The leaderboard, when there is a sound one.
+    pub leaderboard: Option<Leaderboard>,
 }
 
 impl Staged {
@@ -204,10 +204,6 @@ impl Staged {
             Err(error) => Err(io("read", &root.join(path))(error)),
         };
         let (description, metric_py) = (text(DESCRIPTION)?, text(METRIC)?);
-        let leaderboard = match LEADERBOARDS.iter().map(|p| root.join(p)).find(|p| p.is_file()) {
-            Some(path) => Some(Table::read(&path)?),
-            None => None,
-        };
         let mut checks = check_tables(root, &tables);
         if checks.is_empty() {
             let rows = |table: &Option<Table>| table.as_ref().map_or(0, Table::len);
@@ -225,6 +221,17 @@ impl Staged {
                 .filter(only_ours)
                 .for_each(|check| check.status = CheckStatus::Warning);
         }
+        checks.extend(check_columns(&manifest.validation, tables.train.as_ref()));
+        let leaderboard = match LEADERBOARDS.iter().find(|path| root.join(path).is_file()) {
+            Some(name) => match Leaderboard::read(name, &Table::read(&root.join(name))?) {
+                Ok(leaderboard) => Some(leaderboard),
+                Err(fault) => {
+                    checks.push(fault);
+                    None
+                }
+            },
+            None => None,
+        };
         checks.extend(RawUsage::find(&package.root, &tables)?.map(|u| u.check()));
         if !package.ignored.is_empty() {
             let detail = format!("no part of a package, not imported: {}", package.ignored.join(", "));
@@ -282,12 +289,11 @@ impl Staged {
 
     /// Teams of the leaderboard, best first.
     pub fn teams(&mut self, higher_is_better: bool) -> Vec<Team> {
-        let Some(table) = &self.leaderboard else {
+        let Some(leaderboard) = self.leaderboard.take() else {
             return Vec::new();
         };
-        let (teams, check) = read_leaderboard(table, higher_is_better);
-        self.checks.push(check);
-        teams
+        self.checks.push(leaderboard.check());
+        leaderboard.ranked(higher_is_better)
     }
 }
 

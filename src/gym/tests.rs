@@ -10,7 +10,7 @@ use chrono::Utc;
 use tokio_util::sync::CancellationToken;
 
 use crate::gym::table::Table;
-use crate::gym::{GymError, Import, ImportedTask, Layout, import_package, load_task};
+use crate::gym::{GymError, Import, ImportedTask, Layout, Progress, import_package, load_task};
 use crate::sandbox::{
     CapabilityReport, CapturedLog, Cause, Collected, Evaluation, EvaluationSpec, Evaluator, Executor, IsolationReport,
     JobEnd, JobOutcome, JobSpec, Limits, ResultState, SandboxError,
@@ -62,7 +62,11 @@ impl Evaluator for ShareOfEqualRows {
                 ResultState::ScoringFailed
             },
             detail: score.is_none().then(|| "ValueError: no".to_owned()),
-            wall_seconds: 0.0,
+            wall_seconds: if metric.contains("loops") {
+                spec.limits.wall.as_secs_f64()
+            } else {
+                0.0
+            },
         })
     }
 }
@@ -170,6 +174,10 @@ impl Fixture {
     }
 
     async fn import(&self, force: bool) -> Result<ImportedTask, GymError> {
+        self.import_with(force, Progress::default()).await
+    }
+
+    async fn import_with(&self, force: bool, progress: Progress) -> Result<ImportedTask, GymError> {
         let import = Import {
             evaluator: Arc::new(ShareOfEqualRows),
             executor: Arc::new(WritesSplit(self.split_json.clone())),
@@ -178,6 +186,7 @@ impl Fixture {
             layout: Layout::Package,
             force,
             now: Utc::now(),
+            progress,
         };
         import_package(&self.package(), &self.store(), &import, &CancellationToken::new()).await
     }
@@ -288,6 +297,75 @@ async fn a_metric_that_refuses_the_sample_stops_the_import_unless_forced() {
     assert_eq!(forced.task.validation, "self_reported");
     assert_eq!(check(&forced, "metric_execution_failed").unwrap().0, "failed");
     assert!(load_task(&fixture.store(), forced.task).unwrap().validation.is_none());
+}
+
+#[tokio::test]
+async fn an_import_says_what_it_runs_and_how_long_it_may_take() {
+    let fixture = Fixture::new();
+    let (lines, said) = std::sync::mpsc::channel();
+    let progress = Progress::to(move |line| lines.send(line.to_owned()).unwrap());
+    fixture.import_with(false, progress).await.unwrap();
+    let limit = Limits::for_evaluation().wall.as_secs_f64();
+    assert_eq!(
+        said.iter().collect::<Vec<_>>(),
+        [
+            format!("yes-or-no: running utils/metric.py on the sample submission, at most {limit} s"),
+            "yes-or-no: making the validation split and scoring its answers".to_owned(),
+        ]
+    );
+    fixture.write("utils/metric.py", "raise\nloops\n    higher_is_better = True\n");
+    let error = fixture.import(false).await.unwrap_err().to_string();
+    let reason = format!("utils/metric.py did not end within {limit} s; sandbox.evaluation_seconds sets the limit");
+    assert!(error.contains(&reason), "{error}");
+}
+
+#[tokio::test]
+async fn a_split_that_was_asked_for_is_made_or_the_package_is_refused() {
+    for (settings, reason) in [
+        (
+            "group_column = 'speaker'",
+            "unknown_group_column (task.toml names validation.group_column 'speaker', but train.csv has the columns id, x, y)",
+        ),
+        (
+            "time_column = 'day'",
+            "unknown_time_column (task.toml names validation.time_column 'day', but train.csv has the columns id, x, y)",
+        ),
+        (
+            "time_column = 'y'",
+            "task.toml asks for validation.time_column 'y', and no such split can be made: validation.time_column 'y' does \
+             not hold times in one format",
+        ),
+    ] {
+        let fixture = Fixture::new();
+        fixture.write("task.toml", &format!("[validation]\n{settings}\n"));
+        let error = fixture.import(false).await.unwrap_err().to_string();
+        assert!(error.contains(reason) && error.contains("--force"), "{error}");
+        assert!(fixture.tasks().is_empty());
+        assert_eq!(fixture.import(true).await.unwrap().task.validation, "self_reported");
+    }
+    let fixture = Fixture::new();
+    fixture.write("task.toml", "[validation]\ngroup_column = 'x'\n");
+    assert_eq!(fixture.import(false).await.unwrap().task.validation, "split");
+}
+
+#[tokio::test]
+async fn a_leaderboard_without_scores_is_refused() {
+    let fixture = Fixture::new();
+    fixture.write("leaderboard.csv", "Team,Points\nbest,0.9\n");
+    let error = fixture.import(false).await.unwrap_err().to_string();
+    assert!(
+        error.contains("leaderboard.csv has no column 'score', it has Team, Points"),
+        "{error}"
+    );
+    fixture.write("leaderboard.csv", "Team,Score\nbest,\n");
+    let error = fixture.import(false).await.unwrap_err().to_string();
+    assert!(
+        error.contains("leaderboard.csv has no finite number in its column 'Score'"),
+        "{error}"
+    );
+    let forced = fixture.import(true).await.unwrap();
+    assert!(forced.leaderboard.is_empty());
+    assert_eq!(check(&forced, "leaderboard").unwrap().0, "failed");
 }
 
 #[tokio::test]

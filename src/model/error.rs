@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::fault::ReplyFault;
+use super::gate::Pause;
+use super::request::Sample;
 use crate::error::ErrorClass;
 
 /// Why a generator gave no answer.
@@ -99,6 +102,40 @@ pub enum ModelError {
         /// What happened.
         message: String,
     },
+    /// The provider answered, but with nothing that a program can be taken from.
+    #[error("model '{model}': {fault}")]
+    Reply {
+        /// Model name.
+        model: String,
+        /// What is wrong with the answer.
+        fault: ReplyFault,
+        /// What came of it: text, reasoning and usage, for as far as they are known. It may have cost money.
+        sample: Box<Sample>,
+    },
+    /// The model is paused. Waiting uses no try, no step and no budget.
+    #[error("model '{model}' is paused: {pause}")]
+    Paused {
+        /// Model name.
+        model: String,
+        /// Until when, and why.
+        pause: Pause,
+        /// The answer to this very request that led to the pause; none when nothing was sent.
+        cause: Option<Box<ModelError>>,
+    },
+    /// The definition of a stored model cannot be used.
+    #[error("model '{model}' cannot be used: {reason}; CREATE OR REPLACE MODEL {model} defines it anew")]
+    Definition {
+        /// Model name.
+        model: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The definitions of models could not be read.
+    #[error("the models of the store could not be read: {source}")]
+    Definitions {
+        /// Cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The user cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -113,11 +150,23 @@ impl ModelError {
             | Self::NotRecorded { .. }
             | Self::TaskFile { .. }
             | Self::UnsupportedTask { .. }
+            | Self::Definition { .. }
             | Self::IncompleteRequest { .. } => ErrorClass::Config,
+            Self::Reply { fault, .. } => fault.class(),
+            Self::Paused { pause, .. } => pause.class,
             Self::RateLimited { .. } => ErrorClass::RateLimit,
             Self::Provider { .. } => ErrorClass::Provider,
-            Self::Recording { .. } | Self::Unreachable { .. } => ErrorClass::Infra,
+            Self::Recording { .. } | Self::Definitions { .. } | Self::Unreachable { .. } => ErrorClass::Infra,
             Self::Cancelled => ErrorClass::Cancelled,
+        }
+    }
+
+    /// The provider's answer that holds no program, and what came with it.
+    pub fn reply(&self) -> Option<(&ReplyFault, &Sample)> {
+        match self {
+            Self::Reply { fault, sample, .. } => Some((fault, sample)),
+            Self::Paused { cause, .. } => cause.as_ref()?.reply(),
+            _ => None,
         }
     }
 
@@ -125,6 +174,14 @@ impl ModelError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// The pause that the model is in, when that is why nothing was sent.
+    pub fn pause(&self) -> Option<&Pause> {
+        match self {
+            Self::Paused { pause, .. } => Some(pause),
             _ => None,
         }
     }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::error::ModelError;
-use super::request::{GenerateRequest, Sample};
+use super::gate::Pause;
+use super::request::{GenerateRequest, Sample, UsageDetails};
 
 /// What one token costs, in US dollars a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -16,15 +17,65 @@ pub struct TokenPrice {
     pub prompt_usd_per_million: f64,
     /// Price of a million completion tokens.
     pub completion_usd_per_million: f64,
+    /// Price of a million prompt tokens that the provider had in its cache; `None` = as the others.
+    pub cached_prompt_usd_per_million: Option<f64>,
+    /// Price of a million reasoning tokens; `None` = as the other completion tokens.
+    pub reasoning_usd_per_million: Option<f64>,
 }
 
 impl TokenPrice {
-    /// Cost of a call in US dollars.
-    pub fn cost(self, tokens_prompt: u64, tokens_completion: u64) -> f64 {
-        (tokens_prompt as f64 * self.prompt_usd_per_million
-            + tokens_completion as f64 * self.completion_usd_per_million)
-            / 1e6
+    /// One price for all prompt tokens and one for all completion tokens.
+    pub fn flat(prompt_usd_per_million: f64, completion_usd_per_million: f64) -> Self {
+        Self {
+            prompt_usd_per_million,
+            completion_usd_per_million,
+            cached_prompt_usd_per_million: None,
+            reasoning_usd_per_million: None,
+        }
     }
+
+    /// Cost of a call in US dollars. Cached tokens are part of the prompt's, reasoning tokens of the completion's.
+    pub fn cost(self, tokens_prompt: u64, tokens_completion: u64, usage: &UsageDetails) -> f64 {
+        let part = |all: u64, part: Option<u64>, price: f64, own: Option<f64>| {
+            let part = part.unwrap_or(0).min(all);
+            (all - part) as f64 * price + part as f64 * own.unwrap_or(price)
+        };
+        let prompt = part(
+            tokens_prompt,
+            usage.cached_prompt,
+            self.prompt_usd_per_million,
+            self.cached_prompt_usd_per_million,
+        );
+        let completion = part(
+            tokens_completion,
+            usage.reasoning,
+            self.completion_usd_per_million,
+            self.reasoning_usd_per_million,
+        );
+        (prompt + completion) / 1e6
+    }
+
+    /// The most that so many tokens can cost, in US dollars.
+    pub fn highest(self, tokens_prompt: u64, tokens_completion: u64) -> f64 {
+        let prompt = self
+            .prompt_usd_per_million
+            .max(self.cached_prompt_usd_per_million.unwrap_or(0.0));
+        let completion = self
+            .completion_usd_per_million
+            .max(self.reasoning_usd_per_million.unwrap_or(0.0));
+        (tokens_prompt as f64 * prompt + tokens_completion as f64 * completion) / 1e6
+    }
+}
+
+/// How a model samples where a statement does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SamplingDefaults {
+    /// Softmax temperature.
+    pub temperature: Option<f64>,
+    /// Nucleus share.
+    pub top_p: Option<f64>,
+    /// Longest answer, in tokens.
+    pub max_output_tokens: Option<u32>,
 }
 
 /// What a generator says of itself, for `system.models` and for budgets.
@@ -36,6 +87,32 @@ pub struct ModelInfo {
     pub free: bool,
     /// Token price, when it is known. A generator that is neither free nor priced has an unknown cost.
     pub price: Option<TokenPrice>,
+    /// How it samples where a statement does not say.
+    pub sampling: SamplingDefaults,
+    /// What its answers depend on beside the request: a model of the same name with another definition may answer otherwise.
+    pub definition: Option<String>,
+}
+
+impl ModelInfo {
+    /// A generator that never costs money or tokens.
+    pub fn free(provider: &str) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            free: true,
+            price: None,
+            sampling: SamplingDefaults::default(),
+            definition: None,
+        }
+    }
+
+    /// A generator whose tokens are counted; without a price its cost is not known.
+    pub fn metered(provider: &str, price: Option<TokenPrice>) -> Self {
+        Self {
+            free: false,
+            price,
+            ..Self::free(provider)
+        }
+    }
 }
 
 /// Makes programs from prompts.
@@ -49,4 +126,15 @@ pub trait Generator: Send + Sync + Debug {
 
     /// Answers one request. Returns [`ModelError::Cancelled`] soon after `cancel` is triggered.
     async fn generate(&self, request: &GenerateRequest, cancel: &CancellationToken) -> Result<Sample, ModelError>;
+
+    /// Asks for next to nothing, to see whether the model answers; `None` for one that is built in and needs no asking.
+    async fn probe(&self, cancel: &CancellationToken) -> Result<Option<Sample>, ModelError> {
+        let _ = cancel;
+        Ok(None)
+    }
+
+    /// Until when and why it sends nothing.
+    fn pause(&self) -> Option<Pause> {
+        None
+    }
 }

@@ -64,11 +64,7 @@ impl Generator for Replay {
     }
 
     fn describe(&self) -> ModelInfo {
-        ModelInfo {
-            provider: Self::NAME.to_owned(),
-            free: true,
-            price: None,
-        }
+        ModelInfo::free(Self::NAME)
     }
 
     async fn generate(&self, request: &GenerateRequest, cancel: &CancellationToken) -> Result<Sample, ModelError> {

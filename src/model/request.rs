@@ -136,6 +136,21 @@ pub struct GenerateRequest {
     pub request_hash: String,
 }
 
+/// What is known of an answer's tokens beside the two counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UsageDetails {
+    /// Prompt tokens that the provider had in its cache.
+    pub cached_prompt: Option<u64>,
+    /// Completion tokens that went into reasoning.
+    pub reasoning: Option<u64>,
+    /// Prompt tokens by our own estimate.
+    pub estimated_prompt: Option<u64>,
+    /// Completion tokens by our own estimate.
+    pub estimated_completion: Option<u64>,
+    /// Why the reported counts cannot be right; they are kept as they were reported.
+    pub problem: Option<String>,
+}
+
 /// One answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
@@ -149,10 +164,22 @@ pub struct Sample {
     pub tokens_prompt: Option<u64>,
     /// Tokens of the answer, when known.
     pub tokens_completion: Option<u64>,
+    /// What else is known of its tokens.
+    pub usage: UsageDetails,
     /// Cost in US dollars, when known.
     pub cost_usd: Option<f64>,
     /// True when the answer came from a cache or a recording, so that nothing was spent now.
     pub cached: bool,
     /// Time from the question to the end of the answer.
     pub latency: Duration,
+}
+
+impl Sample {
+    /// Whether nothing of an answer came: no text, no reasoning, no token counts.
+    pub fn is_blank(&self) -> bool {
+        self.text.is_empty()
+            && self.reasoning.is_none()
+            && self.tokens_prompt.is_none()
+            && self.tokens_completion.is_none()
+    }
 }

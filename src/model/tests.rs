@@ -36,6 +36,7 @@ fn sample(text: &str) -> Sample {
         finish_reason: "stop".to_owned(),
         tokens_prompt: Some(10),
         tokens_completion: Some(20),
+        usage: UsageDetails::default(),
         cost_usd: None,
         cached: false,
         latency: Duration::from_secs(3),
@@ -101,12 +102,12 @@ async fn a_cancelled_replay_says_so() {
     assert_eq!(error.class(), ErrorClass::Cancelled);
 }
 
-#[test]
-fn an_unknown_model_error_lists_the_known_ones() {
-    let mut registry = ModelRegistry::new();
-    assert!(registry.register(Arc::new(replay())).is_none());
-    assert!(registry.get("replay").is_ok());
-    let error = registry.get("gpt").unwrap_err();
+#[tokio::test]
+async fn an_unknown_model_error_lists_the_known_ones() {
+    let mut registry = ModelRegistry::new(None, ModelAccess::default());
+    registry.register(Arc::new(replay()));
+    assert!(registry.get("replay").await.is_ok());
+    let error = registry.get("gpt").await.unwrap_err();
     assert_eq!(error.to_string(), "unknown model 'gpt': the known models are replay");
 }
 

@@ -4,6 +4,6 @@ mod context;
 mod operator;
 mod prompt;
 
-pub use context::{ContextNode, context_sql};
+pub use context::{ContextNode, ContextSizes, context_sql};
 pub use operator::{Operator, UnknownOperator};
 pub use prompt::{PromptBudget, PromptError, Prompts, operator_version};

@@ -1,4 +1,5 @@
-//! The contract of a policy, checked on its plan: what it yields, what it reads, that it depends on nothing else.
+//! The contract of a policy, checked on its plan: what it yields, what it reads, that it depends on nothing else, that its constants
+//! are right.
 
 use clade_catalog::{Specs, VERSIONS_SUFFIX};
 use datafusion::arrow::datatypes::DataType;
@@ -7,6 +8,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use crate::plan::{Lineage, TableName, lineage};
 
+use super::constants::wrong_constant;
 use super::error::PolicyError;
 use super::functions::CURRENT_RUN;
 
@@ -28,7 +30,14 @@ const PURE_TABLE_FUNCTIONS: [&str; 2] = ["generate_series", "range"];
 /// Names without a schema count as tables of `evo`, the default schema of a session.
 pub fn check_policy(policy: &str, plan: &LogicalPlan) -> Result<(), PolicyError> {
     check_columns(policy, plan.schema())?;
-    check_lineage(policy, &lineage(plan, "evo")?)
+    check_lineage(policy, &lineage(plan, "evo")?)?;
+    match wrong_constant(plan) {
+        None => Ok(()),
+        Some(reason) => Err(PolicyError::Constant {
+            policy: policy.to_owned(),
+            reason,
+        }),
+    }
 }
 
 fn check_columns(policy: &str, schema: &DFSchema) -> Result<(), PolicyError> {

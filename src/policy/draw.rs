@@ -209,31 +209,52 @@ impl<'a> Lottery<'a> {
 
     /// Draw the operator, then its parents.
     pub fn draw(&self, rng: &mut impl RngCore) -> Option<Draw<'a>> {
-        let shares: Vec<f64> = self.operators.iter().map(|(_, chance)| chance.probability).collect();
-        let mut numbers = vec![uniform(rng)];
-        let (operator, _) = self.operators.get(pick(&shares, numbers[0])?)?;
-        let candidates = self.parents.get(operator).cloned().unwrap_or_default();
-        let mut parents: Vec<String> = Vec::with_capacity(operator.arity());
-        let mut pool = candidates.clone();
-        while parents.len() < operator.arity() {
-            if let Some(first) = parents.first() {
-                pool = without(&candidates, first);
-            }
+        let mut numbers = Vec::new();
+        let (operator, parents) = self.choose(|shares| {
             let number = uniform(rng);
             numbers.push(number);
-            let shares: Vec<f64> = pool.iter().map(|chance| chance.probability).collect();
-            let chance = pool.get(pick(&shares, number)?)?;
-            parents.push(chance.parent_id.to_owned());
-            parents.extend(chance.parent2_id.map(str::to_owned));
-        }
+            pick(shares, number)
+        })?;
         Some(Draw {
-            operator: *operator,
+            operator,
             parents,
             priority: self.priority,
             operators: self.operators.iter().map(|(_, chance)| chance.clone()).collect(),
-            candidates,
+            candidates: self.parents.get(&operator).cloned().unwrap_or_default(),
             numbers,
         })
+    }
+
+    /// The likeliest operator, then its likeliest parents; the earliest of equals.
+    pub fn likeliest(&self) -> Option<(Operator, Vec<String>)> {
+        self.choose(|shares| (0..shares.len()).rev().max_by(|a, b| shares[*a].total_cmp(&shares[*b])))
+    }
+
+    /// Choose the operator, then each of its parents, by the place that `pick` gives for their probabilities.
+    fn choose(&self, mut pick: impl FnMut(&[f64]) -> Option<usize>) -> Option<(Operator, Vec<String>)> {
+        let shares: Vec<f64> = self.operators.iter().map(|(_, chance)| chance.probability).collect();
+        let (operator, _) = self.operators.get(pick(&shares)?)?;
+        let candidates = self.parents.get(operator).map_or(&[][..], Vec::as_slice);
+        let mut parents: Vec<String> = Vec::with_capacity(operator.arity());
+        let mut pool = candidates.to_vec();
+        while parents.len() < operator.arity() {
+            if let Some(first) = parents.first() {
+                pool = without(candidates, first);
+            }
+            let shares: Vec<f64> = pool.iter().map(|chance| chance.probability).collect();
+            let chance = pool.get(pick(&shares)?)?;
+            parents.push(chance.parent_id.to_owned());
+            parents.extend(chance.parent2_id.map(str::to_owned));
+        }
+        Some((*operator, parents))
+    }
+
+    /// Probability that a parent is drawn first, given its operator; 0 when it is not in the lottery.
+    pub fn parent_probability(&self, operator: Operator, parent: &str) -> f64 {
+        let candidates = self.parents.get(&operator).map_or(&[][..], Vec::as_slice);
+        let of_parent = candidates.iter().filter(|chance| chance.parent_id == parent);
+        // A sum of nothing would be minus zero.
+        of_parent.fold(0.0, |sum, chance| sum + chance.probability)
     }
 
     /// Number of candidates of an operator.

@@ -65,6 +65,14 @@ pub enum PolicyError {
         /// Policy.
         policy: String,
     },
+    /// A constant that makes every row of it wrong.
+    #[error("policy {policy}: {reason}")]
+    Constant {
+        /// Policy.
+        policy: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A row that cannot take part in a draw.
     #[error("row ({operator}, {parent}) of the policy is rejected: {reason}")]
     Row {
@@ -83,8 +91,8 @@ pub enum PolicyError {
         /// Operator.
         operator: String,
     },
-    /// The run or the policy of a trace is not known.
-    #[error("policy_trace('name', run_id): {0}")]
+    /// A policy cannot be replayed: it, or the run, is not known, or the call is wrong.
+    #[error("{0}")]
     Trace(String),
     /// Planning or running the policy failed.
     #[error(transparent)]

@@ -13,10 +13,13 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::SessionContext;
 
+use super::draw_function::DrawRecordFunction;
+
 /// Name of [`CurrentRun`]: the one function of the session that a policy may call.
 pub const CURRENT_RUN: &str = "current_run";
 
-const SECTION: DocSection = DocSection {
+/// Where the functions of the session are listed.
+pub(super) const SECTION: DocSection = DocSection {
     include: true,
     label: "Session",
     description: None,
@@ -26,6 +29,7 @@ const SECTION: DocSection = DocSection {
 pub fn register_functions(context: &SessionContext) -> Result<()> {
     context.register_udf(ScalarUDF::new_from_impl(CurrentRun::new()));
     context.register_udf(ScalarUDF::new_from_impl(OptionNumber::new()));
+    context.register_udf(ScalarUDF::new_from_impl(DrawRecordFunction::default()));
     Ok(())
 }
 

@@ -315,6 +315,11 @@ async fn the_contract_is_checked_on_the_plan() {
         "SELECT 'improve' AS operator, job_id AS parent_id FROM sandbox.jobs",
         "SELECT 'improve' AS operator, sql AS parent_id FROM system.queries",
         "SELECT operator, parent_id FROM expand((SELECT node_id AS parent_id FROM run.candidates), 'improve')",
+        "SELECT 'mutate' AS operator, node_id AS parent_id FROM run.candidates",
+        "SELECT 'improve' AS operator, node_id AS parent_id, -1 AS weight FROM run.candidates",
+        "SELECT 'improve' AS operator, node_id AS parent_id, CAST('NaN' AS DOUBLE) AS operator_weight FROM run.candidates",
+        "WITH best AS (SELECT 'improve' AS operator, node_id AS parent_id FROM run.candidates ORDER BY step LIMIT 1) SELECT * FROM best UNION ALL SELECT 'drafft', NULL",
+        "SELECT * FROM (VALUES ('draft', NULL, 1.0), ('draft', NULL, -0.5)) AS t (operator, parent_id, weight)",
     ] {
         let plan = context.state().create_logical_plan(sql).await.unwrap();
         shown.push(format!("{sql}\n=> {}", check_policy("p", &plan).unwrap_err()));
@@ -322,6 +327,7 @@ async fn the_contract_is_checked_on_the_plan() {
     insta::assert_snapshot!(shown.join("\n\n"));
     for sql in [
         "SELECT 'draft' AS operator, NULL AS parent_id",
+        "SELECT 'DRAFT' AS operator, NULL AS parent_id, 0 AS weight, NULL AS operator_weight, -1 AS priority",
         "SELECT 'improve' AS operator, node_id AS parent_id, family_count_before AS weight FROM run.candidates",
         "SELECT operator, parent_id FROM policies.openmle_evo WHERE (SELECT remaining FROM run.budget WHERE resource = 'steps') > 3",
     ] {

@@ -28,6 +28,19 @@ pub struct RecordedStep {
     pub rng: ChaCha12Rng,
 }
 
+/// A node of a run as it was recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordedNode {
+    /// Node.
+    pub node_id: String,
+    /// Attempt that made it.
+    pub attempt_id: String,
+    /// Its parents.
+    pub parents: Vec<String>,
+    /// Score, higher is better; `None` when it has no valid one.
+    pub signed_score: Option<f64>,
+}
+
 /// The record of runs, and a way to ask a policy at any point of it.
 #[async_trait]
 pub trait PolicyHistory: Debug + Send + Sync {
@@ -36,6 +49,9 @@ pub trait PolicyHistory: Debug + Send + Sync {
 
     /// The steps of a run that a policy drew, in order. An unknown run is an error that names it.
     async fn steps(&self, run_id: &str) -> Result<Vec<RecordedStep>, PolicyError>;
+
+    /// The nodes of a run in the order of their steps.
+    async fn nodes(&self, run_id: &str) -> Result<Vec<RecordedNode>, PolicyError>;
 
     /// The rows of a policy for a run on a snapshot. An unknown policy is an error that lists the known ones.
     async fn rows(&self, policy: &str, run_id: &str, snapshot_id: i64) -> Result<Vec<PolicyRow>, PolicyError>;

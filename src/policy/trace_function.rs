@@ -1,4 +1,4 @@
-//! The table function `policy_trace`: two of them joined on `step` compare two policies on one run.
+//! The table function `policy_trace`: one policy on one run, step by step.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,15 +8,15 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::operators::Operator;
 
+use super::arguments::Call;
 use super::error::PolicyError;
 use super::trace::{PolicyHistory, TraceRow, trace_step};
 
@@ -55,30 +55,20 @@ pub fn trace_schema() -> SchemaRef {
 
 impl TableFunctionImpl for PolicyTrace {
     fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
-        let [policy, run_id] = args.exprs() else {
-            let message = format!(
-                "it takes the policy's name and the run's id, found {} arguments",
-                args.exprs().len()
-            );
-            return Err(PolicyError::Trace(message).into());
+        let call = Call {
+            syntax: "policy_trace('policy', 'run')",
+            arguments: args.exprs(),
         };
+        let (policy, run_id) = call.both("the policy's name")?;
         let replay = Replay {
             history: Arc::clone(&self.history),
-            policy: text(policy, "policy's name")?,
-            run_id: text(run_id, "run's id")?,
+            policy: call.text(policy, "policy's name")?,
+            run_id: call.text(run_id, "run's id")?,
         };
         Ok(Arc::new(StreamingTable::try_new(
             trace_schema(),
             vec![Arc::new(replay)],
         )?))
-    }
-}
-
-/// A constant text argument.
-fn text(argument: &Expr, what: &str) -> Result<String, PolicyError> {
-    match argument {
-        Expr::Literal(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)), _) => Ok(text.clone()),
-        other => Err(PolicyError::Trace(format!("the {what} must be a text, found {other}"))),
     }
 }
 

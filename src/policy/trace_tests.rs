@@ -13,10 +13,11 @@ use serde_json::json;
 use super::testkit::History;
 use super::*;
 use crate::operators::Operator;
+use crate::session::ResultRows;
 
 /// A run in a real store: policies are asked on the snapshot of each step.
 #[derive(Debug)]
-struct Recorded {
+pub(super) struct Recorded {
     store: Store,
     context: Session,
     steps: Vec<RecordedStep>,
@@ -31,6 +32,15 @@ impl std::fmt::Debug for Session {
 }
 
 impl Recorded {
+    /// The record of a search.
+    pub(super) fn new(history: &History, context: SessionContext, steps: Vec<RecordedStep>) -> Self {
+        Self {
+            store: history.store().clone(),
+            context: Session(context),
+            steps,
+        }
+    }
+
     async fn rows_at(store: &Store, context: &SessionContext, policy: &str, snapshot: i64) -> Vec<PolicyRow> {
         let snapshot: Arc<Snapshot> = store.snapshot(Some(snapshot)).await.unwrap();
         let mut state = context.state();
@@ -55,13 +65,28 @@ impl PolicyHistory for Recorded {
         }
     }
 
+    async fn nodes(&self, _run_id: &str) -> Result<Vec<RecordedNode>, PolicyError> {
+        let sql = "SELECT node_id, attempt_id, parent_id, parent2_id, signed_score FROM run.nodes ORDER BY step";
+        let rows = ResultRows::new(self.context.0.sql(sql).await?.collect().await?);
+        let nodes = rows.iter().map(|row| {
+            let parents = [row.optional_text("parent_id")?, row.optional_text("parent2_id")?];
+            Ok(RecordedNode {
+                node_id: row.text("node_id")?,
+                attempt_id: row.text("attempt_id")?,
+                parents: parents.into_iter().flatten().collect(),
+                signed_score: row.optional_float("signed_score")?,
+            })
+        });
+        nodes.collect()
+    }
+
     async fn rows(&self, policy: &str, _run_id: &str, snapshot_id: i64) -> Result<Vec<PolicyRow>, PolicyError> {
         Ok(Self::rows_at(&self.store, &self.context.0, policy, snapshot_id).await)
     }
 }
 
 /// Search with a policy for some steps; the score of a node is set by its step.
-async fn search(policy: &str, steps: i64) -> (History, Vec<RecordedStep>) {
+pub(super) async fn search(policy: &str, steps: i64) -> (History, Vec<RecordedStep>) {
     let mut history = History::new(json!({"drafts": 3, "generation_size": 2, "crossover_after": 2})).await;
     let mut recorded = Vec::new();
     for step in 1..=steps {
@@ -76,7 +101,7 @@ async fn search(policy: &str, steps: i64) -> (History, Vec<RecordedStep>) {
             .await;
         recorded.push(RecordedStep {
             step,
-            attempt_id: format!("a{step}"),
+            attempt_id: format!("attempt-n{step:02}"),
             snapshot_id,
             operator: drawn.operator,
             parents: drawn.parents,
@@ -94,11 +119,7 @@ async fn a_run_replays_to_itself_and_policies_differ() {
         "the run is long enough to show crossover"
     );
     let context = history.session().await;
-    let record = Recorded {
-        store: history.store().clone(),
-        context: Session(context.clone()),
-        steps,
-    };
+    let record = Recorded::new(&history, context.clone(), steps);
     context.register_udtf("policy_trace", Arc::new(PolicyTrace::new(Arc::new(record))));
 
     let count = async |sql: &str| context.sql(sql).await.unwrap().count().await.unwrap();

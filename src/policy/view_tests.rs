@@ -7,6 +7,13 @@ use serde_json::json;
 use super::testkit::History;
 use super::views;
 
+const FIRST_DRAW: &str = r#"{"operator":"draft","parents":[],"priority":2.0,"operators":[{"operator":"draft","weight":1.0,"probability":1.0}],
+"candidates":[],"candidate_count":0,"effective_candidates":0.0,"numbers":[0.5]}"#;
+const DRAW: &str = r#"{"operator":"crossover","parents":["i1","b1"],"priority":1.0,"operators":[{"operator":"improve","weight":0.5,"probability":0.5},
+{"operator":"crossover","weight":0.5,"probability":0.5}],"candidates":[{"parent_id":"i1","weight":2.0,"probability":0.5},
+{"parent_id":"d1","weight":1.0,"probability":0.25},{"parent_id":"b1","weight":1.0,"probability":0.25}],
+"candidate_count":3,"effective_candidates":2.8,"numbers":[0.7,0.1,0.9]}"#;
+
 /// Two drafts, one that failed and was repaired, an improvement, and a crossover of both lines.
 async fn history() -> History {
     let mut history = History::new(json!({"quality_weight": 2.5, "debug_depth": 4})).await;
@@ -35,6 +42,48 @@ async fn history() -> History {
             ],
         )
         .await;
+    history
+        .insert(
+            "evo.attempts",
+            [
+                ("attempt_id", "attempt-c1".into()),
+                ("run_id", "r".into()),
+                ("step", Value::Int(5)),
+                ("operator", "crossover".into()),
+                ("parent_id", "i1".into()),
+                ("parent2_id", "b1".into()),
+                ("status", "done".into()),
+                ("draw", DRAW.into()),
+            ],
+        )
+        .await;
+    history
+        .insert(
+            "evo.attempts",
+            [
+                ("attempt_id", "attempt-d1".into()),
+                ("run_id", "r".into()),
+                ("step", Value::Int(1)),
+                ("operator", "draft".into()),
+                ("status", "done".into()),
+                ("draw", FIRST_DRAW.into()),
+            ],
+        )
+        .await;
+    for (split, text) in [("validation", "fold 1\nFinal Score: 0.9\n"), ("final", "hidden\n")] {
+        history
+            .insert(
+                "sandbox.jobs",
+                [
+                    ("job_id", split.into()),
+                    ("status", "success".into()),
+                    ("split", split.into()),
+                    ("stdout_head", text.into()),
+                    ("stdout_bytes", Value::Int(text.len() as i64)),
+                ],
+            )
+            .await;
+    }
     for (id, score, at) in [("s1", 0.9, 1), ("s2", 0.4, 2)] {
         history
             .insert(
@@ -88,6 +137,20 @@ async fn views_show_what_happened() {
         "SELECT node_id, signed_score FROM run.board_incumbents ORDER BY step",
         "SELECT mean_gain, nodes FROM run.board_recent_delta_trend",
         "SELECT node_id, rank FROM run.board_rank ORDER BY rank",
+        "SELECT method_family, nodes, failed, fail_rate FROM run.board_family_coverage",
+        "SELECT method_family, node_id, step, score FROM run.board_family_best",
+        "SELECT method_family, nodes, best_node_id FROM run.board_underexplored_families",
+        "SELECT status, nodes, first_step, last_step FROM run.board_status_counts ORDER BY first_step",
+        "SELECT operator, nodes, good, improved FROM run.board_operator_counts ORDER BY first_step",
+        "SELECT node_id, parents, children FROM run.board_parent_graph ORDER BY step",
+        "SELECT node_id, family_count_before, is_new_direction, novelty FROM run.board_novelty ORDER BY step",
+        "SELECT node_id, step, score, steps_since FROM run.board_current_best",
+        "SELECT nodes, sandbox_seconds, mean_sandbox_seconds, longest_sandbox_seconds, model_seconds FROM run.board_runtime",
+        "SELECT node_id, quality, progress, novelty, utility, round(weight, 4) AS weight FROM run.board_selection_weights ORDER BY step",
+        "SELECT step, operator, operator_probability, parent_id, weight, probability, is_taken, candidates FROM run.selection_trace ORDER BY step, probability DESC",
+        "SELECT node_id, relation, relative_id, round(utility, 4) AS utility, place FROM evo.relatives ORDER BY node_id, relation, place",
+        "SELECT node_id, rank, is_current_best, round(selection_utility, 4) AS utility, tokens_total, total_seconds, error FROM run.cards ORDER BY step",
+        "SELECT status, output FROM sandbox.outputs",
         "SELECT * FROM run.children ORDER BY node_id",
         "SELECT nodes, good, drafts, best_score, generation FROM run.progress",
         "SELECT * FROM run.operators ORDER BY arity",

@@ -186,10 +186,10 @@ fn hold(tx: &Transaction<'_>, attempt_id: &str, scope: &str, resource: Resource,
 /// When the control database fails.
 pub fn release(tx: &Transaction<'_>, attempt_id: &str) -> rusqlite::Result<()> {
     tx.prepare_cached(
-        "UPDATE budgets SET reserved = max(0, reserved - (
-             SELECT sum(amount) FROM reservations r
-             WHERE r.attempt_id = ?1 AND r.scope = budgets.scope AND r.resource = budgets.resource))
-         WHERE (scope, resource) IN (SELECT scope, resource FROM reservations WHERE attempt_id = ?1)",
+        // What is left of the last reservation by rounding is no reservation.
+        "UPDATE budgets SET reserved = CASE WHEN reserved > held * (1 + 1e-9) THEN reserved - held ELSE 0 END
+         FROM (SELECT scope, resource, sum(amount) AS held FROM reservations WHERE attempt_id = ?1 GROUP BY 1, 2) r
+         WHERE r.scope = budgets.scope AND r.resource = budgets.resource",
     )?
     .execute(params![attempt_id])?;
     tx.prepare_cached("DELETE FROM reservations WHERE attempt_id = ?1")?
@@ -204,11 +204,10 @@ pub fn release(tx: &Transaction<'_>, attempt_id: &str) -> rusqlite::Result<()> {
 pub fn release_only(tx: &Transaction<'_>, attempt_id: &str, resources: &[Resource]) -> rusqlite::Result<()> {
     for resource in resources {
         tx.prepare_cached(
-            "UPDATE budgets SET reserved = max(0, reserved - coalesce((
-                 SELECT sum(amount) FROM reservations r
-                 WHERE r.attempt_id = ?1 AND r.scope = budgets.scope AND r.resource = ?2), 0))
-             WHERE resource = ?2
-               AND scope IN (SELECT scope FROM reservations WHERE attempt_id = ?1 AND resource = ?2)",
+            "UPDATE budgets SET reserved = CASE WHEN reserved > held * (1 + 1e-9) THEN reserved - held ELSE 0 END
+             FROM (SELECT scope, sum(amount) AS held FROM reservations
+                   WHERE attempt_id = ?1 AND resource = ?2 GROUP BY 1) r
+             WHERE r.scope = budgets.scope AND budgets.resource = ?2",
         )?
         .execute(params![attempt_id, resource.as_str()])?;
         tx.prepare_cached("DELETE FROM reservations WHERE attempt_id = ?1 AND resource = ?2")?
@@ -228,4 +227,37 @@ pub fn spend(tx: &Transaction<'_>, scope: &str, resource: Resource, amount: f64)
     )?
     .execute(params![scope, resource.as_str(), amount])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use rusqlite::Connection;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_reservations_that_were_given_back() {
+        let mut database = Connection::open_in_memory().unwrap();
+        database
+            .execute_batch(include_str!("../../catalog/migrations/0001_store.sql"))
+            .unwrap();
+        let tx = database.transaction().unwrap();
+        // 0.1 + 0.2 + 0.3 - 0.1 - 0.2 - 0.3 is not 0.
+        let amounts = [("a", 0.1), ("b", 0.2), ("c", 0.3)];
+        for (attempt, amount) in amounts {
+            reserve(&tx, attempt, "run", Resource::CostUsd, amount).unwrap();
+            reserve(&tx, attempt, "run", Resource::Steps, 1.0).unwrap();
+        }
+        for (attempt, _) in amounts {
+            release_only(&tx, attempt, &[Resource::CostUsd]).unwrap();
+        }
+        assert_eq!(balance(&tx, "run", Resource::CostUsd).unwrap().reserved, 0.0);
+        assert_eq!(balance(&tx, "run", Resource::Steps).unwrap().reserved, 3.0);
+        for (attempt, left) in [("a", 2.0), ("b", 1.0), ("c", 0.0)] {
+            release(&tx, attempt).unwrap();
+            assert_eq!(balance(&tx, "run", Resource::Steps).unwrap().reserved, left);
+        }
+    }
 }

@@ -18,6 +18,16 @@ pub struct RunControl {
     pub kill: CancellationToken,
 }
 
+impl RunControl {
+    /// The same for what is in flight, which can be told to drain or to end without the run being told.
+    pub fn flying(&self) -> Self {
+        Self {
+            drain: self.drain.child_token(),
+            kill: self.kill.child_token(),
+        }
+    }
+}
+
 /// Everything that this process conducts.
 #[derive(Debug, Clone, Default)]
 pub struct Conducted(Arc<Shared>);

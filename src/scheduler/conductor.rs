@@ -10,7 +10,6 @@ use datafusion::common::ScalarValue;
 use datafusion::common::runtime::SpawnedTask;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::attempt::Attempt;
@@ -78,8 +77,9 @@ pub struct Conductor {
     index: Arc<Mutex<RunIndex>>,
     position: Position,
     signals: Signals,
-    /// Ends what is in flight: with `control.kill`, and when the wall budget is used up. The final run is not in flight.
-    flights: CancellationToken,
+    /// What is in flight: ends with `control.kill` and when the wall budget is used up, drains with `control.drain` and when the
+    /// run stops. The final run is not in flight.
+    flights: RunControl,
 }
 
 impl Conductor {
@@ -91,7 +91,7 @@ impl Conductor {
         let index = Arc::new(Mutex::new(load_index(&services, &run.run_id).await?));
         let pipeline = Pipeline::new(Arc::clone(&services), Arc::clone(&index));
         let position = position(&services, &run).await?;
-        let flights = control.kill.child_token();
+        let flights = control.flying();
         Ok(Self {
             services,
             run,
@@ -140,7 +140,7 @@ impl Conductor {
     /// the run was cancelled or lost.
     fn watch_signals(&self) -> [SpawnedTask<()>; 2] {
         let (signals, kill) = (self.signals.clone(), self.control.kill.clone());
-        let (used_up, flights) = (self.signals.used_up.clone(), self.flights.clone());
+        let (used_up, flights) = (self.signals.used_up.clone(), self.flights.kill.clone());
         [
             SpawnedTask::spawn(async move {
                 tokio::select! {
@@ -202,11 +202,16 @@ impl Conductor {
             if stop.is_none() {
                 stop = self.requested_stop();
             }
+            if stop.is_some() {
+                self.flights.drain.cancel();
+            }
             let wants_more = if self.run.has_generations() {
                 flights.is_empty()
             } else {
                 flights.len() < self.run.options.workers
             };
+            // Another attempt can start only when one in flight has ended.
+            let mut is_blocked = self.run.has_generations();
             if stop.is_none() && ready.is_empty() && wants_more {
                 let RunControl { drain, kill } = self.control.clone();
                 // A policy may take long, or never end.
@@ -217,11 +222,14 @@ impl Conductor {
                 };
                 match planned {
                     Ok(planned) if planned.is_empty() && flights.is_empty() => stop = Some(StopReason::PolicyEmpty),
-                    Ok(planned) => ready.extend(planned),
+                    Ok(planned) => {
+                        is_blocked |= planned.is_empty();
+                        ready.extend(planned);
+                    }
                     Err(SchedulerError::Budget(exhausted)) if flights.is_empty() => {
                         stop = Some(StopReason::Budget(exhausted.resource));
                     }
-                    Err(SchedulerError::Budget(_)) => {}
+                    Err(SchedulerError::Budget(_)) => is_blocked = true,
                     Err(SchedulerError::Cancelled) => continue,
                     Err(SchedulerError::RunLost(_)) => {
                         self.control.kill.cancel();
@@ -236,27 +244,37 @@ impl Conductor {
                 let Some(attempt) = ready.pop_front() else { break };
                 match reserve::claim(&self.services, &attempt).await {
                     Ok(claimed) => {
-                        let (pipeline, cancel) = (self.pipeline.clone(), self.flights.clone());
-                        flights.spawn(async move { pipeline.run(attempt, claimed, &cancel).await });
+                        let (pipeline, control) = (self.pipeline.clone(), self.flights.clone());
+                        flights.spawn(async move { pipeline.run(attempt, claimed, &control).await });
                     }
                     Err(SchedulerError::Budget(exhausted)) if flights.is_empty() => {
                         stop = Some(StopReason::Budget(exhausted.resource));
                     }
                     Err(SchedulerError::Budget(_)) => {
                         ready.push_front(attempt);
+                        is_blocked = true;
                         break;
                     }
                     Err(SchedulerError::LeaseLost(_)) => {
                         // A process on another machine held it and may be dead: its lease lapses in a while.
                         ready.push_back(attempt);
+                        is_blocked = true;
                         tokio::time::sleep(LEASE_PAUSE).await;
                         break;
                     }
                     Err(error) => return Err(error),
                 }
             }
+            if stop.is_none() && !is_blocked && flights.len() < self.run.options.workers {
+                continue;
+            }
             let idle = flights.is_empty();
-            match flights.join_next().await {
+            let ending = tokio::select! {
+                biased;
+                ending = flights.join_next() => ending,
+                () = self.signals.used_up.cancelled(), if stop.is_none() => continue,
+            };
+            match ending {
                 Some(ending) => {
                     let ending = ending??;
                     if let Some(reason) = note(&ending, &mut failures) {
@@ -514,7 +532,7 @@ pub async fn load_index(services: &Services, run_id: &str) -> Result<RunIndex> {
     let rows = services
         .queries
         .rows(
-            "SELECT node_id, step, generation, island, code_hash, method_family, signed_score, status, score, score_source,
+            "SELECT node_id, step, generation, island, code_hash, method_family, signed_score, admitted, status, score, score_source,
                     self_reported_score, error_class, error_signature, error
              FROM evo.nodes WHERE run_id = $run ORDER BY step",
             &[("run", ScalarValue::from(run_id))],
@@ -534,6 +552,7 @@ pub async fn load_index(services: &Services, run_id: &str) -> Result<RunIndex> {
                 code_hash: row.optional_text("code_hash")?,
                 method_family: row.text("method_family")?,
                 signed_score: row.optional_float("signed_score")?,
+                admitted: row.bool("admitted")?,
                 outcome: NodeOutcome {
                     status: row.text("status")?,
                     score: row.optional_float("score")?,

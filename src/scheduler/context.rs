@@ -10,7 +10,7 @@ use super::attempt::Attempt;
 use super::error::{Result, SchedulerError};
 use super::record::Edge;
 use super::services::Services;
-use crate::operators::{ContextNode, Operator, context_sql};
+use crate::operators::{ContextNode, ContextSizes, Operator, context_sql};
 use crate::session::ResultRow;
 
 /// The nodes that a context query names, by their places, with the commit that each came with. An ORDER BY in the query itself
@@ -22,11 +22,11 @@ const SHOWN_END: &str = ") AS shown JOIN evo.nodes_versions n ON n.node_id = sho
 
 /// Nodes whose facts are read at once.
 const FACTS_AT_ONCE: usize = 8;
-/// Facts of nodes. Rows lie in the order of their commits, so the commits lead straight to the long texts, however much
-/// history lies around them.
+/// Facts of nodes, without official scores in what they printed. Rows lie in the order of their commits, so the commits lead
+/// straight to the long texts, however much history lies around them.
 const FACTS: &str = "
-SELECT node_id, operator, code, plan, status, is_buggy, score, signed_score, error_class, error_signature, error,
-       method_family, sandbox_seconds
+SELECT node_id, operator, code, plan, status, is_buggy, score, signed_score, error_class, error_signature,
+       sanitize_output(error) AS error, method_family, sandbox_seconds
 FROM evo.nodes_versions
 WHERE _seq IN ($seq0, $seq1, $seq2, $seq3, $seq4, $seq5, $seq6, $seq7)
   AND node_id IN ($node0, $node1, $node2, $node3, $node4, $node5, $node6, $node7)";
@@ -64,11 +64,12 @@ async fn shown(
     snapshot: &Arc<Snapshot>,
 ) -> datafusion::error::Result<Vec<Shown>> {
     let text = |value: &Option<String>| ScalarValue::Utf8(value.clone());
-    let parameters = [
+    let mut parameters = vec![
         ("run_id", text(&attempt.run_id)),
         ("parent_id", text(&attempt.parent_id)),
         ("parent2_id", text(&attempt.parent2_id)),
     ];
+    parameters.extend(ContextSizes::of(operator).parameters());
     let sql = format!("{SHOWN}{}{SHOWN_END}", context_sql(operator));
     let rows = services
         .queries

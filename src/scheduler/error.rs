@@ -52,6 +52,14 @@ pub enum SchedulerError {
     /// The prompt failed.
     #[error(transparent)]
     Prompt(#[from] PromptError),
+    /// The prompt is longer than when tokens were reserved for it; it is reserved for anew.
+    #[error("the prompt may take {needed} tokens with its answer, but {reserved} were reserved for it")]
+    PromptGrew {
+        /// Tokens that were reserved.
+        reserved: u64,
+        /// Tokens that it may take.
+        needed: u64,
+    },
     /// The operator is not known.
     #[error(transparent)]
     Operator(#[from] UnknownOperator),
@@ -108,6 +116,7 @@ impl SchedulerError {
             | Self::Io { .. }
             | Self::Background(_)
             | Self::LeaseLost(_)
+            | Self::PromptGrew { .. }
             | Self::Unconfirmed(_) => ErrorClass::Infra,
             Self::Model(error) => error.class(),
             Self::Sandbox(error) => error.class(),

@@ -11,7 +11,8 @@ use super::expand::{ExpandPlan, attempts_of};
 use super::generate::task_context;
 use super::runs::Scheduler;
 use super::services::Services;
-use crate::operators::{Operator, PromptBudget};
+use crate::model::Message;
+use crate::operators::Operator;
 
 /// Estimate for one input row.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -39,7 +40,7 @@ impl Scheduler {
     /// As the EXPAND itself would be refused.
     pub async fn estimate(&self, plan: &ExpandPlan) -> Result<Vec<Estimate>> {
         let services = &self.services;
-        services.models.get(&plan.model)?;
+        services.models.get(&plan.model).await?;
         services.sandbox(&plan.sandbox)?;
         let history = history(services, &plan.model).await?;
         let samples = usize::try_from(plan.options.samples.unwrap_or(1)).unwrap_or(usize::MAX);
@@ -57,12 +58,21 @@ impl Scheduler {
     }
 }
 
-async fn prompt_bytes(services: &Services, attempt: &Attempt, operator: Operator) -> Result<i64> {
+/// The prompt that an attempt sends.
+///
+/// # Errors
+/// When the task or the context cannot be read, or the prompt does not render.
+pub(super) async fn prompt(services: &Services, attempt: &Attempt, operator: Operator) -> Result<Vec<Message>> {
     let task = services.task(&attempt.task_id).await?;
     let nodes = context::nodes(services, attempt, operator).await?;
-    let messages = services
+    let context = task_context(&task, attempt);
+    Ok(services
         .prompts
-        .render(operator, &task_context(&task, attempt), &nodes, PromptBudget::default())?;
+        .render(operator, &context, &nodes, attempt.prompt_budget)?)
+}
+
+async fn prompt_bytes(services: &Services, attempt: &Attempt, operator: Operator) -> Result<i64> {
+    let messages = prompt(services, attempt, operator).await?;
     let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
     Ok(i64::try_from(bytes).unwrap_or(i64::MAX))
 }

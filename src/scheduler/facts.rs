@@ -3,6 +3,7 @@
 use clade_udfs::{programs, text};
 
 use super::candidate::ProgramResult;
+use super::generate::FaultyReply;
 use super::ids;
 use super::index::NodeOutcome;
 use crate::gym::Task;
@@ -66,6 +67,19 @@ pub fn code_missing(program: &Program) -> NodeOutcome {
         error_class: Some("candidate".to_owned()),
         error_signature: programs::error_signature(status, ""),
         error: Some(error.to_owned()),
+    }
+}
+
+/// Outcome of a reply that holds no text a program could be taken from, and that asking again would not mend.
+pub fn unusable_reply(fault: &FaultyReply) -> NodeOutcome {
+    NodeOutcome {
+        status: ResultState::CodeMissing.as_str().to_owned(),
+        score: None,
+        score_source: "none".to_owned(),
+        self_reported_score: None,
+        error_class: Some(fault.class.as_str().to_owned()),
+        error_signature: fault.name.clone(),
+        error: Some(fault.message.clone()),
     }
 }
 

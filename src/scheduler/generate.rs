@@ -6,13 +6,17 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::Attempt;
+use super::booking::Booking;
 use super::error::Result;
 use super::ids;
 use super::reply::{self, PaidReply};
 use super::reserve::Claimed;
 use super::services::Services;
+use crate::error::ErrorClass;
 use crate::gym::Task;
-use crate::model::{GenerateRequest, Message, NodeContext, Sample, SamplingParams, TaskContext};
+use crate::model::{
+    GenerateRequest, Message, ModelError, NodeContext, ReplyFault, Sample, SamplingParams, TaskContext,
+};
 use crate::operators::{ContextNode, Operator, operator_version};
 
 /// A reply with everything its row needs.
@@ -36,14 +40,39 @@ pub struct Generated {
     pub started_at: i64,
     /// When the reply was complete.
     pub finished_at: i64,
+    /// What is wrong with the reply.
+    pub fault: Option<FaultyReply>,
+    /// What it costs the budgets.
+    pub booking: Booking,
     /// Its row and its spend are committed already.
     pub committed: bool,
 }
 
+/// What is wrong with a reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaultyReply {
+    /// Whose fault it is.
+    pub class: ErrorClass,
+    /// Short name.
+    pub name: Option<String>,
+    /// What happened and what to do.
+    pub message: String,
+}
+
 impl Generated {
-    /// Text of the reply.
+    /// Text that a program may be taken from: none of a faulty reply.
     pub fn text(&self) -> &str {
-        &self.sample.text
+        match &self.fault {
+            Some(_) => "",
+            None => &self.sample.text,
+        }
+    }
+
+    /// Asking again would not mend it: it becomes a node, with or without a program.
+    pub fn is_result(&self) -> bool {
+        self.fault
+            .as_ref()
+            .is_none_or(|fault| fault.class == ErrorClass::Candidate)
     }
 
     /// Seconds in the generator; nothing when the reply came from the cache.
@@ -67,6 +96,8 @@ impl Generated {
             shown,
             started_at: reply.started_at,
             finished_at: reply.finished_at,
+            fault: reply.fault,
+            booking: Booking::default(),
             committed: true,
         }
     }
@@ -101,7 +132,7 @@ pub async fn generate(
     nodes: &[ContextNode],
     cancel: &CancellationToken,
 ) -> Result<Generated> {
-    let generator = services.models.get(&attempt.model)?;
+    let generator = services.models.get(&attempt.model).await?;
     let info = generator.describe();
     let shown = nodes
         .iter()
@@ -120,11 +151,16 @@ pub async fn generate(
     let version = operator_version(operator);
     let prompt = prompt_text(&messages);
     let parameters = parameters_text(&params);
-    let request_hash = ids::sha256_hex(
-        json!([version, prompt, attempt.model, parameters, attempt.seed, attempt.sample])
-            .to_string()
-            .as_bytes(),
-    );
+    let key = json!([
+        version,
+        prompt,
+        attempt.model,
+        info.definition,
+        parameters,
+        attempt.seed,
+        attempt.sample
+    ]);
+    let request_hash = ids::sha256_hex(key.to_string().as_bytes());
     let request = GenerateRequest {
         operator,
         messages,
@@ -142,33 +178,65 @@ pub async fn generate(
         ),
         request_hash: request_hash.clone(),
     };
+    if !info.free {
+        claimed.reserved.check(&request.messages, params.max_tokens)?;
+    }
     let started_at = services.now();
     let cached = if attempt.settings.cache && !info.free {
         reply::cached(services, &request_hash).await?
     } else {
         None
     };
-    let sample = match cached {
-        Some(sample) => sample,
-        None => generator.generate(&request, cancel).await?,
+    let (sample, error) = match cached {
+        Some(sample) => (sample, None),
+        None => match generator.generate(&request, cancel).await {
+            Ok(sample) => (sample, None),
+            // A reply that is no good may have cost as much as a good one, so it is kept and booked all the same.
+            Err(error) => match error.reply() {
+                Some((_, sample)) => (sample.clone(), Some(error)),
+                None => return Err(error.into()),
+            },
+        },
+    };
+    let fault = error.as_ref().and_then(ModelError::reply).map(|(fault, _)| fault);
+    let finished_at = services.now();
+    // Before it was sent it may have waited for others to the same model.
+    let sent_at = match i64::try_from(sample.latency.as_micros()) {
+        Ok(latency @ 1..) => finished_at.saturating_sub(latency).max(started_at),
+        _ => started_at,
     };
     let mut generated = Generated {
-        generation_id: ids::generation_id(&attempt.attempt_id, claimed.tries),
+        generation_id: ids::generation_id(&attempt.attempt_id, claimed.tries, claimed.requests),
         operator_version: version,
         request_hash,
         parameters,
         prompt,
-        sample,
+        booking: Booking::of(&sample, fault, &claimed.reserved),
+        fault: fault.map(|fault| FaultyReply::of(&attempt.model, fault)),
         shown,
-        started_at,
-        finished_at: services.now(),
+        started_at: sent_at,
+        finished_at,
+        sample,
         committed: false,
     };
     if !info.free && !generated.sample.cached {
         reply::commit(services, attempt, &generated).await?;
         generated.committed = true;
     }
-    Ok(generated)
+    match error {
+        Some(error) if !generated.is_result() => Err(error.into()),
+        _ => Ok(generated),
+    }
+}
+
+impl FaultyReply {
+    fn of(model: &str, fault: &ReplyFault) -> Self {
+        Self {
+            class: fault.class(),
+            name: Some(fault.name().to_owned()),
+            message: format!("model '{model}': {fault}"),
+        }
+    }
 }
 
 /// The prompt as one text, as `evo.generations` keeps it.

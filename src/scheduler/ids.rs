@@ -48,12 +48,10 @@ pub fn job_id(attempt_id: &str, split: &str, tries: i64) -> String {
     )
 }
 
-/// Generation id of a try of an attempt.
-pub fn generation_id(attempt_id: &str, tries: i64) -> String {
-    format!(
-        "g{}",
-        short_hex(digest("generation", &[attempt_id, &tries.to_string()]))
-    )
+/// Generation id of a request of a try of an attempt: a try asks again, number 1 and on, when its model was paused.
+pub fn generation_id(attempt_id: &str, tries: i64, request: u32) -> String {
+    let (tries, request) = (tries.to_string(), request.to_string());
+    format!("g{}", short_hex(digest("generation", &[attempt_id, &tries, &request])))
 }
 
 /// Seed of a step of a run, or of an input row's sample of a statement; fits a signed 64-bit column.

@@ -21,6 +21,8 @@ pub struct IndexedNode {
     pub method_family: String,
     /// Score with its sign turned so that higher is better; `None` when invalid.
     pub signed_score: Option<f64>,
+    /// It belongs to the pool of its island.
+    pub admitted: bool,
     /// Outcome that a duplicate takes over.
     pub outcome: NodeOutcome,
 }
@@ -128,7 +130,7 @@ impl RunIndex {
             .entry(node.method_family.clone())
             .or_default()
             .add(node.generation, 1.0);
-        if let Some(score) = node.signed_score {
+        if let Some(score) = node.signed_score.filter(|_| node.admitted) {
             self.islands.entry(node.island).or_default().add(node.generation, score);
         }
         if let Some(hash) = node.code_hash.clone() {
@@ -160,7 +162,8 @@ impl RunIndex {
         self.families.get(family).map_or(0, |tally| tally.before(generation).1)
     }
 
-    /// Whether a score is not worse than the mean of its island's visible scored nodes; the first scored node of an island is.
+    /// Whether a score is not worse than the mean of the visible nodes that its island has admitted; the first scored node of an
+    /// island is.
     pub fn admits(&self, signed_score: Option<f64>, island: i64, generation: Option<i64>) -> bool {
         let Some(score) = signed_score else { return false };
         let (sum, count) = self
@@ -184,6 +187,7 @@ mod tests {
             code_hash: Some(hash.into()),
             method_family: family.into(),
             signed_score: score,
+            admitted: true,
             outcome: NodeOutcome {
                 status: "success".into(),
                 score,
@@ -207,6 +211,17 @@ mod tests {
         assert!(index.admits(Some(0.5), 0, Some(1)));
         assert!(!index.admits(Some(0.4), 0, Some(1)));
         assert!(index.admits(Some(0.3), 0, None));
+    }
+
+    #[test]
+    fn a_node_that_was_not_admitted_does_not_lower_the_bar() {
+        let mut index = RunIndex::default();
+        index.add(node(1, None, "a", "linear", Some(0.5)));
+        index.add(IndexedNode {
+            admitted: false,
+            ..node(2, None, "b", "linear", Some(0.1))
+        });
+        assert!(!index.admits(Some(0.4), 0, None));
     }
 
     #[test]

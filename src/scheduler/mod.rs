@@ -4,6 +4,7 @@
 //! process that dies loses nothing but work in flight, which the next one takes up again.
 
 mod attempt;
+mod booking;
 mod budget;
 mod cancel;
 mod candidate;
@@ -22,6 +23,7 @@ mod hold;
 mod ids;
 mod index;
 mod lease;
+mod park;
 mod pipeline;
 mod queue;
 mod record;
@@ -52,6 +54,7 @@ pub use hold::Held;
 pub use ids::{attempt_id, derive_seed, draw_rng, fresh_id, node_id, sha256_hex};
 pub use index::{IndexedNode, NodeOutcome, Place, RunIndex};
 pub use lease::{LeaseRow, host_name, leases, this_process};
+pub use park::model_pauses;
 pub use record::{Ending, JobPurpose, job_rows};
 pub use run::{BestNode, ENGINE_VERSION, Progress, Run, RunOptions};
 pub use runs::{RunHandle, Scheduler};

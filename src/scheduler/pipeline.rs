@@ -9,12 +9,14 @@ use tracing::{debug, warn};
 
 use super::attempt::Attempt;
 use super::candidate::{ProgramResult, ProgramRun, run_program};
+use super::conducted::RunControl;
 use super::context::{self, Parents};
 use super::error::{Result, SchedulerError};
 use super::facts;
 use super::generate::{self, Generated};
 use super::ids;
 use super::index::{IndexedNode, RunIndex};
+use super::park;
 use super::record::{Ending, Finished, NodeRecord};
 use super::reserve::{self, Claimed};
 use super::retry;
@@ -37,14 +39,15 @@ impl Pipeline {
         Self { services, index }
     }
 
-    /// Runs an attempt that this process has claimed. It ends as planned when it went back into the queue.
+    /// Runs an attempt that this process has claimed. While its model is paused it waits, which is no try; draining puts what
+    /// waits back into the queue. It ends as planned when it went back.
     ///
     /// # Errors
     /// Only faults of the store and of the configuration; everything else is an ending.
-    pub async fn run(&self, attempt: Attempt, mut claimed: Claimed, cancel: &CancellationToken) -> Result<Ending> {
+    pub async fn run(&self, attempt: Attempt, mut claimed: Claimed, control: &RunControl) -> Result<Ending> {
         loop {
             let started_at = self.services.now();
-            let error = match self.once(&attempt, &claimed, started_at, cancel).await {
+            let error = match self.once(&attempt, &claimed, started_at, &control.kill).await {
                 Ok(ending) => return Ok(ending),
                 Err(error) => error,
             };
@@ -53,15 +56,34 @@ impl Pipeline {
                 warn!(attempt = %attempt.attempt_id, "a result came after the lease had lapsed");
                 return settle::late(&self.services, attempt, tries, started_at, &error).await;
             }
+            if let SchedulerError::Model(model_error) = &error
+                && let Some(pause) = model_error.pause()
+            {
+                park::note(&self.services, &attempt.model, pause).await?;
+                debug!(attempt = %attempt.attempt_id, %error, "the attempt waits");
+                if !park::wait(park::time_left(pause), control).await {
+                    return settle::put_back(&self.services, attempt, tries).await;
+                }
+                // Whoever took it over meanwhile asks the model; nobody asks twice.
+                match park::still_held(&self.services, &attempt, tries).await {
+                    Ok(()) => {
+                        claimed.requests += 1;
+                        continue;
+                    }
+                    Err(lost @ SchedulerError::LeaseLost(_)) => {
+                        return settle::late(&self.services, attempt, tries, started_at, &lost).await;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
             let class = error.class();
             match class {
                 ErrorClass::Cancelled => return settle::put_back(&self.services, attempt, tries).await,
                 _ if class.is_retryable() && tries < attempt.settings.max_tries => {
                     let pause = retry::pause(class, tries, retry::asked_pause(&error), attempt.seed);
                     warn!(attempt = %attempt.attempt_id, tries, %class, %error, ?pause, "trying again");
-                    tokio::select! {
-                        () = tokio::time::sleep(pause) => {}
-                        () = cancel.cancelled() => return settle::put_back(&self.services, attempt, tries).await,
+                    if !park::wait(pause, control).await {
+                        return settle::put_back(&self.services, attempt, tries).await;
                     }
                     claimed = match reserve::claim(&self.services, &attempt).await {
                         Ok(claimed) => claimed,
@@ -104,6 +126,7 @@ impl Pipeline {
             code_hash: finished.node.program.code_hash,
             method_family: finished.node.program.method_family,
             signed_score: finished.node.signed_score,
+            admitted: finished.node.admitted,
             outcome: finished.node.outcome,
         });
         Ok(ending)
@@ -122,6 +145,7 @@ impl Pipeline {
         cancel: &CancellationToken,
     ) -> Result<Finished> {
         let program = facts::Program::of_reply(generated.text());
+        let unusable = generated.fault.as_ref().map(facts::unusable_reply);
         let generation = attempt.generation;
         let duplicate = program.code_hash.as_deref().and_then(|hash| {
             let index = self.index.lock();
@@ -130,7 +154,10 @@ impl Pipeline {
                 .map(|node| (node.node_id.clone(), node.outcome.clone()))
         });
         let (outcome, candidate, duplicate_of) = match (&program.code, duplicate) {
-            (None, _) => (facts::code_missing(&program), None, None),
+            (None, _) => {
+                let outcome = unusable.unwrap_or_else(|| facts::code_missing(&program));
+                (outcome, None, None)
+            }
             (Some(_), Some((node_id, outcome))) => {
                 debug!(attempt = %attempt.attempt_id, of = %node_id, "same program: its outcome is taken over");
                 (outcome, None, Some(node_id))

@@ -89,9 +89,9 @@ pub fn claim(
         })?)
 }
 
-/// The one row of an attempt was changed, or the lease is lost.
-fn held(changed: usize, attempt_id: &str, owner: &str) -> Result<(), LeaseLost> {
-    if changed > 0 {
+/// The one row of an attempt was found, or the lease is lost.
+fn held(found: usize, attempt_id: &str, owner: &str) -> Result<(), LeaseLost> {
+    if found > 0 {
         return Ok(());
     }
     Err(LeaseLost {
@@ -110,6 +110,17 @@ pub fn note_paid(tx: &Transaction<'_>, attempt_id: &str, generation_id: &str) ->
     )?
     .execute(params![attempt_id, generation_id])?;
     Ok(())
+}
+
+/// Checks that a try still holds the lease.
+///
+/// # Errors
+/// `LeaseLost` when it does not.
+pub fn keep(conn: &Connection, attempt_id: &str, owner: &str, tries: i64) -> Result<(), QueueError> {
+    let is_held = conn
+        .prepare_cached("SELECT 1 FROM attempt_queue WHERE attempt_id = ?1 AND owner = ?2 AND tries = ?3")?
+        .exists(params![attempt_id, owner, tries])?;
+    Ok(held(usize::from(is_held), attempt_id, owner)?)
 }
 
 /// Prolongs all leases of an owner.

@@ -11,11 +11,12 @@ use rusqlite::OptionalExtension;
 use super::attempt::Attempt;
 use super::budget::{self, Resource};
 use super::error::{Result, SchedulerError};
-use super::generate::Generated;
+use super::generate::{FaultyReply, Generated};
 use super::queue;
 use super::record;
 use super::services::Services;
-use crate::model::Sample;
+use crate::error::ErrorClass;
+use crate::model::{Sample, UsageDetails};
 
 /// A reply with the identity it was committed under.
 #[derive(Debug, Clone)]
@@ -28,25 +29,16 @@ pub struct PaidReply {
     pub prompt: String,
     /// The reply.
     pub sample: Sample,
+    /// What is wrong with it, for one that is a result all the same.
+    pub fault: Option<FaultyReply>,
     /// When the request was sent, microseconds UTC.
     pub started_at: i64,
     /// When the reply was complete, microseconds UTC.
     pub finished_at: i64,
 }
 
-/// Tokens and cost of a reply; a cached reply costs nothing now, an unknown count adds nothing.
-pub fn spend(sample: &Sample) -> Vec<(Resource, f64)> {
-    if sample.cached {
-        return Vec::new();
-    }
-    let tokens = sample.tokens_prompt.unwrap_or(0) + sample.tokens_completion.unwrap_or(0);
-    vec![
-        (Resource::Tokens, tokens as f64),
-        (Resource::CostUsd, sample.cost_usd.unwrap_or(0.0)),
-    ]
-}
-
-/// Commits a reply with its spend; the attempt holds no tokens any more.
+/// Commits a reply with its spend; the attempt holds no tokens any more, unless it only waits to ask again. Only a reply without
+/// a fault is cached, and one that is to be asked for again is not what the attempt has paid for.
 ///
 /// # Errors
 /// When the store fails.
@@ -56,7 +48,10 @@ pub async fn commit(services: &Services, attempt: &Attempt, generated: &Generate
         "evo.generations",
         record::generation_rows(services, attempt, generated).await?,
     );
-    let spend = spend(&generated.sample);
+    let spend = generated.booking.spend();
+    let is_good = generated.fault.is_none();
+    let is_result = generated.is_result();
+    let is_waiting = matches!(&generated.fault, Some(fault) if fault.class == ErrorClass::RateLimit);
     let seconds = generated.seconds();
     let (scope, id) = (attempt.scope.clone(), attempt.attempt_id.clone());
     let (hash, generation_id) = (generated.request_hash.clone(), generated.generation_id.clone());
@@ -65,10 +60,16 @@ pub async fn commit(services: &Services, attempt: &Attempt, generated: &Generate
             budget::spend(tx, &scope, *resource, *amount)?;
         }
         budget::spend(tx, &scope, Resource::ActiveSeconds, seconds)?;
-        budget::release_only(tx, &id, &[Resource::Tokens, Resource::CostUsd])?;
-        queue::note_paid(tx, &id, &generation_id)?;
-        tx.prepare_cached("INSERT OR IGNORE INTO response_cache (request_hash, generation_id) VALUES (?1, ?2)")?
-            .execute(rusqlite::params![hash, generation_id])?;
+        if !is_waiting {
+            budget::release_only(tx, &id, &[Resource::Tokens, Resource::CostUsd])?;
+        }
+        if is_result {
+            queue::note_paid(tx, &id, &generation_id)?;
+        }
+        if is_good {
+            tx.prepare_cached("INSERT OR IGNORE INTO response_cache (request_hash, generation_id) VALUES (?1, ?2)")?
+                .execute(rusqlite::params![hash, generation_id])?;
+        }
         Ok::<_, rusqlite::Error>(())
     });
     services.store.commit(txn).await?;
@@ -109,7 +110,7 @@ pub async fn find(services: &Services, generation_id: &str) -> Result<Option<Pai
         .queries
         .rows(
             "SELECT generation_id, request_hash, prompt, response, response_bytes, response_hash, reasoning, finish_reason,
-                    tokens_prompt, tokens_completion, cost_usd,
+                    tokens_prompt, tokens_completion, tokens_cached_prompt, tokens_reasoning, cost_usd, error, fault,
                     arrow_cast(started_at, 'Int64') AS started_at, arrow_cast(finished_at, 'Int64') AS finished_at
              FROM evo.generations WHERE generation_id = $generation",
             &[("generation", ScalarValue::from(generation_id))],
@@ -123,11 +124,16 @@ pub async fn find(services: &Services, generation_id: &str) -> Result<Option<Pai
         let unsigned = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
         let (started_at, finished_at) = (row.int("started_at")?, row.int("finished_at")?);
         let sample = Sample {
-            text: row.text("response")?,
+            text: row.optional_text("response")?.unwrap_or_default(),
             reasoning: row.optional_text("reasoning")?,
             finish_reason: row.text("finish_reason")?,
             tokens_prompt: unsigned(row.optional_int("tokens_prompt")?),
             tokens_completion: unsigned(row.optional_int("tokens_completion")?),
+            usage: UsageDetails {
+                cached_prompt: unsigned(row.optional_int("tokens_cached_prompt")?),
+                reasoning: unsigned(row.optional_int("tokens_reasoning")?),
+                ..UsageDetails::default()
+            },
             cost_usd: row.optional_float("cost_usd")?,
             cached: false,
             latency: Duration::from_micros((finished_at - started_at).unsigned_abs()),
@@ -137,6 +143,14 @@ pub async fn find(services: &Services, generation_id: &str) -> Result<Option<Pai
             request_hash: row.text("request_hash")?,
             prompt: row.text("prompt")?,
             sample,
+            fault: match row.optional_text("error")? {
+                Some(message) => Some(FaultyReply {
+                    class: ErrorClass::Candidate,
+                    name: row.optional_text("fault")?,
+                    message,
+                }),
+                None => None,
+            },
             started_at,
             finished_at,
         };

@@ -2,19 +2,19 @@
 //! so that no budget is ever overspent.
 
 use rusqlite::Transaction;
+use tracing::debug;
 
 use super::attempt::Attempt;
 use super::budget::{self, BudgetError, Resource};
-use super::error::Result;
+use super::error::{Result, SchedulerError};
+use super::estimate;
 use super::lease;
 use super::queue;
 use super::services::Services;
-use crate::model::ModelInfo;
+use crate::model::{Message, ModelInfo, prompt_token_bound};
 
 /// Shortest run worth dispatching.
 const LEAST_SECONDS: f64 = 1.0;
-/// Room for the prompt in a token reservation, in tokens; prompts are bounded to it.
-const PROMPT_TOKENS: f64 = 32_768.0;
 
 /// What an attempt may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,6 +23,10 @@ pub struct Reserved {
     pub candidate_seconds: f64,
     /// Wall seconds of the evaluation.
     pub evaluation_seconds: f64,
+    /// Tokens of prompt and completion, when the model has to be asked.
+    pub tokens: f64,
+    /// US dollars.
+    pub cost_usd: f64,
 }
 
 /// An attempt that this process has taken up.
@@ -30,6 +34,8 @@ pub struct Reserved {
 pub struct Claimed {
     /// Number of this try, from 1.
     pub tries: i64,
+    /// Requests that this try has sent before: it asks again when its model was paused.
+    pub requests: u32,
     /// What it may use.
     pub reserved: Reserved,
     /// The generation that an earlier try has paid for.
@@ -50,16 +56,16 @@ pub struct WorstCase {
 }
 
 impl WorstCase {
-    /// Worst case of an attempt with a generator.
-    pub fn of(attempt: &Attempt, model: &ModelInfo, evaluation_seconds: f64) -> Self {
-        let completion = f64::from(attempt.settings.max_completion_tokens);
+    /// Worst case of an attempt with a generator, whose prompt has at most `prompt_tokens`.
+    pub fn of(attempt: &Attempt, model: &ModelInfo, prompt_tokens: u64, evaluation_seconds: f64) -> Self {
+        let completion = u64::from(attempt.settings.max_completion_tokens);
         let (tokens, cost_usd) = if model.free {
             (0.0, 0.0)
         } else {
-            let cost = model.price.map_or(0.0, |price| {
-                price.cost(PROMPT_TOKENS as u64, u64::from(attempt.settings.max_completion_tokens))
-            });
-            (PROMPT_TOKENS + completion, cost)
+            let cost = model
+                .price
+                .map_or(0.0, |price| price.highest(prompt_tokens, completion));
+            ((prompt_tokens + completion) as f64, cost)
         };
         Self {
             candidate_seconds: attempt.settings.timeout_seconds,
@@ -78,11 +84,12 @@ pub fn step(tx: &Transaction<'_>, attempt: &Attempt) -> Result<(), BudgetError> 
     budget::reserve(tx, &attempt.attempt_id, &attempt.scope, Resource::Steps, 1.0)
 }
 
-/// Reserves all but the step, afresh. Time is cut to what is left, the rest is all or nothing.
+/// Reserves all but the step, afresh. Time is cut to what is left, the rest is all or nothing. A reply that is paid for takes no
+/// tokens and no money.
 ///
 /// # Errors
 /// When a budget does not hold even the least that makes sense.
-pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase) -> Result<Reserved, BudgetError> {
+pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase, is_paid: bool) -> Result<Reserved, BudgetError> {
     let (id, scope) = (attempt.attempt_id.as_str(), &attempt.scope);
     const AFRESH: [Resource; 5] = [
         Resource::Jobs,
@@ -94,7 +101,7 @@ pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase) -> Result
     budget::release_only(tx, id, &AFRESH)?;
     budget::reserve(tx, id, scope, Resource::Jobs, 1.0)?;
     for (resource, amount) in [(Resource::Tokens, worst.tokens), (Resource::CostUsd, worst.cost_usd)] {
-        if amount > 0.0 {
+        if amount > 0.0 && !is_paid {
             budget::reserve(tx, id, scope, resource, amount)?;
         }
     }
@@ -111,6 +118,8 @@ pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase) -> Result
     Ok(Reserved {
         candidate_seconds: worst.candidate_seconds * share,
         evaluation_seconds: worst.evaluation_seconds * share,
+        tokens: worst.tokens,
+        cost_usd: worst.cost_usd,
     })
 }
 
@@ -119,25 +128,94 @@ pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase) -> Result
 /// # Errors
 /// When somebody else holds it or a budget is used up.
 pub async fn claim(services: &Services, attempt: &Attempt) -> Result<Claimed> {
-    let model = services.models.get(&attempt.model)?.describe();
-    let mut worst = WorstCase::of(attempt, &model, services.evaluation_limits.wall.as_secs_f64());
+    let model = services.models.get(&attempt.model).await?.describe();
+    let prompt_tokens = if model.free {
+        0
+    } else {
+        prompt_tokens(services, attempt).await
+    };
+    let evaluation_seconds = services.evaluation_limits.wall.as_secs_f64();
+    let worst = WorstCase::of(attempt, &model, prompt_tokens, evaluation_seconds);
     let (attempt, owner, now) = (attempt.clone(), services.owner.clone(), services.now());
     Ok(services
         .store
         .control(move |tx| {
             let claimed = queue::claim(tx, &attempt.attempt_id, &owner, now, lease::lease_end(now)).map_err(boxed)?;
-            if claimed.paid_generation.is_some() {
-                (worst.tokens, worst.cost_usd) = (0.0, 0.0);
-            }
+            let is_paid = claimed.paid_generation.is_some();
             Ok::<_, clade_catalog::BoxError>(Claimed {
                 tries: claimed.number,
-                reserved: rest(tx, &attempt, worst).map_err(boxed)?,
+                requests: 0,
+                reserved: rest(tx, &attempt, worst, is_paid).map_err(boxed)?,
                 paid_generation: claimed.paid_generation,
             })
         })
         .await?)
 }
 
+/// The most tokens that the attempt's prompt can have: it is rendered as it will be sent. One that does not render fails again when
+/// it is to be sent, and then it is the attempt that fails and nothing else.
+async fn prompt_tokens(services: &Services, attempt: &Attempt) -> u64 {
+    let rendered = match attempt.operator() {
+        Ok(operator) => estimate::prompt(services, attempt, operator).await,
+        Err(error) => Err(error.into()),
+    };
+    match rendered {
+        Ok(messages) => most_prompt_tokens(&messages),
+        Err(error) => {
+            debug!(attempt = %attempt.attempt_id, %error, "the prompt does not render");
+            0
+        }
+    }
+}
+
+/// The most tokens that a prompt can have.
+fn most_prompt_tokens(messages: &[Message]) -> u64 {
+    let bytes = messages.iter().map(|message| message.content.len()).sum();
+    prompt_token_bound(bytes, messages.len())
+}
+
+impl Reserved {
+    /// Checks that a prompt is within what was reserved for it: it may have changed since, with the task it is about.
+    ///
+    /// # Errors
+    /// `PromptGrew` when it is not.
+    pub fn check(&self, messages: &[Message], max_completion_tokens: u32) -> Result<()> {
+        let needed = most_prompt_tokens(messages) + u64::from(max_completion_tokens);
+        if needed as f64 > self.tokens {
+            return Err(SchedulerError::PromptGrew {
+                reserved: self.tokens as u64,
+                needed,
+            });
+        }
+        Ok(())
+    }
+}
+
 fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> clade_catalog::BoxError {
     Box::new(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Role;
+
+    #[test]
+    fn a_prompt_that_grew_beyond_its_reservation_is_not_sent() {
+        let messages = |letters: usize| {
+            [Message {
+                role: Role::User,
+                content: "x".repeat(letters),
+            }]
+        };
+        let reserved = Reserved {
+            candidate_seconds: 1.0,
+            evaluation_seconds: 1.0,
+            tokens: (prompt_token_bound(100, 1) + 50) as f64,
+            cost_usd: 0.0,
+        };
+        assert!(reserved.check(&messages(100), 50).is_ok());
+        let grew = reserved.check(&messages(101), 50);
+        assert!(grew.is_err_and(|error| error.class().is_retryable() && error.to_string().contains("1239 tokens")));
+    }
 }

@@ -117,7 +117,7 @@ impl Scheduler {
     /// When the model or sandbox is not known, or a cost budget cannot hold.
     pub async fn check(&self, run: &Run) -> Result<()> {
         let services = &self.services;
-        let model = services.models.get(&run.model)?.describe();
+        let model = services.models.get(&run.model).await?.describe();
         services.sandbox(&run.sandbox)?;
         if run.options.max_cost_usd.is_some() && !model.free && model.price.is_none() && !run.options.allow_unknown_cost
         {
@@ -142,7 +142,7 @@ impl Scheduler {
             )));
         }
         self.services.task(&run.task_id).await?;
-        self.services.models.get(&run.model)?;
+        self.services.models.get(&run.model).await?;
         self.services.sandbox(&run.sandbox)?;
         let steps_done = finish::progress(&self.services, &run).await?.steps_done;
         let mut txn = Txn::new();

@@ -30,7 +30,7 @@ pub struct StatementRecord {
     pub options: String,
     /// Attempts planned.
     pub attempts: i64,
-    /// planned, running, done, cancelled or failed.
+    /// running, done, cancelled or failed.
     pub status: String,
     /// Error that ended it.
     pub error: Option<String>,

@@ -124,6 +124,7 @@ fn source(plan: &LogicalPlan, column: usize) -> Option<(TableReference, String)>
         LogicalPlan::Sort(sort) => source(&sort.input, column),
         LogicalPlan::Limit(limit) => source(&limit.input, column),
         LogicalPlan::Distinct(Distinct::All(input)) => source(input, column),
+        LogicalPlan::Unnest(unnest) => source(&unnest.input, *unnest.dependency_indices.get(column)?),
         LogicalPlan::Window(window) if column < window.input.schema().fields().len() => source(&window.input, column),
         LogicalPlan::Aggregate(aggregate) => named(aggregate.group_expr.get(column)?, &aggregate.input),
         LogicalPlan::RecursiveQuery(query) => source(&query.static_term, column),

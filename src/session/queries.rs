@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use clade_catalog::{RepeatedQueries, Snapshot, Store};
+use clade_catalog::{RepeatedQueries, Seq, Snapshot, Store};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::error::Result;
 use datafusion::execution::{SessionState, TaskContext};
@@ -29,6 +29,11 @@ pub struct Queries {
 /// Most plans kept; the engine's own texts are few, policies add theirs.
 const MOST_PLANS: usize = 256;
 
+/// A plan is made anew when the store has this many times the commits that it was made for.
+const GROWTH: Seq = 2;
+/// Commits from which on that is asked.
+const FEWEST_COMMITS: Seq = 32;
+
 /// A plan that was optimised holds `current_run()` as a constant, so plans are kept by run.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct PlanKey {
@@ -44,7 +49,21 @@ enum Plan {
     /// Optimised for good; parameters are still to be put in.
     Optimised(LogicalPlan),
     /// Without parameters: only its scans are bound when it is executed. This one never is; each execution resets a copy.
-    Physical(Arc<dyn ExecutionPlan>),
+    Physical {
+        plan: Arc<dyn ExecutionPlan>,
+        /// Commit by whose table sizes its joins were chosen.
+        seq: Seq,
+    },
+}
+
+impl Plan {
+    /// Whether the tables are still of the size that the plan was made for, roughly.
+    fn suits(&self, snapshot: &Snapshot) -> bool {
+        match self {
+            Self::Logical(_) | Self::Optimised(_) => true,
+            Self::Physical { seq, .. } => snapshot.seq() <= GROWTH * seq.max(&FEWEST_COMMITS),
+        }
+    }
 }
 
 impl Queries {
@@ -114,18 +133,18 @@ impl Queries {
             Some(snapshot) => snapshot,
             None => self.store.snapshot(None).await?,
         };
-        let state = self.bind(snapshot, run_id);
+        let state = self.bind(Arc::clone(&snapshot), run_id);
         let key = PlanKey {
             sql: sql.to_owned(),
             run_id: run_id.map(str::to_owned),
         };
         let kept = self.plans.lock().get(&key).cloned();
-        let plan = match kept {
+        let plan = match kept.filter(|plan| plan.suits(&snapshot)) {
             Some(plan) => plan,
-            None => self.keep(key, self.plan(&state, sql, parameters.is_empty()).await?),
+            None => self.keep(key, self.plan(&state, &snapshot, sql, parameters.is_empty()).await?),
         };
         let physical = match plan {
-            Plan::Physical(physical) => reset_plan_states(physical)?,
+            Plan::Physical { plan, .. } => reset_plan_states(plan)?,
             Plan::Optimised(logical) => plan_physical(&state, &with_parameters(logical, parameters)?).await?,
             Plan::Logical(logical) => {
                 let optimised = state.optimize(&with_parameters(logical, parameters)?)?;
@@ -135,7 +154,7 @@ impl Queries {
         Ok((physical, state.task_ctx()))
     }
 
-    async fn plan(&self, state: &SessionState, sql: &str, is_whole: bool) -> Result<Plan> {
+    async fn plan(&self, state: &SessionState, snapshot: &Snapshot, sql: &str, is_whole: bool) -> Result<Plan> {
         let logical = state.create_logical_plan(sql).await?;
         let lineage = lineage(&logical, DEFAULT_SCHEMA)?;
         let is_lasting = lineage.volatile.is_empty() && lineage.stable.iter().all(|name| name == CURRENT_RUN);
@@ -144,7 +163,10 @@ impl Queries {
         }
         let optimised = state.optimize(&logical)?;
         Ok(match is_whole && lineage.table_functions.is_empty() {
-            true => Plan::Physical(plan_physical(state, &optimised).await?),
+            true => Plan::Physical {
+                plan: plan_physical(state, &optimised).await?,
+                seq: snapshot.seq(),
+            },
             false => Plan::Optimised(optimised),
         })
     }

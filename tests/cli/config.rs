@@ -5,7 +5,10 @@ use super::fixture::{Place, finish};
 #[test]
 fn values_are_shown_with_their_origin() {
     let place = Place::new();
-    place.write("clade.toml", "[search]\nsteps = 12\n\n[models.qwen]\nprovider = \"openai\"\nendpoint = \"https://user:pw@host/v1\"\nmodel = \"q\"\n");
+    place.write(
+        "clade.toml",
+        "[search]\nsteps = 12\n\n[models.qwen]\nprovider = \"openai\"\nendpoint = \"https://host/v1\"\nmodel = \"q\"\n",
+    );
     let mut command = place.command(["config", "search.", "--set", "search.workers=3", "--format", "csv"]);
     let outcome = finish(command.env("CLADE_SEARCH_SEED", "9"), "");
     let csv = place.scrub(&outcome.ok());
@@ -19,7 +22,16 @@ fn values_are_shown_with_their_origin() {
         assert!(csv.contains(line), "{line} is not in\n{csv}");
     }
     let models = place.run(["config", "models."]).ok();
-    assert!(!models.contains("pw@"), "{models}");
+    assert!(models.contains("https://host/v1"), "{models}");
+    // An address is no place for a password; it is refused and not repeated.
+    let refused = place
+        .run(["config", "--set", "models.qwen.endpoint=https://user:hunter2@host/v1"])
+        .fails(2);
+    assert!(
+        refused.contains("'models.qwen.endpoint' in command line (--set)"),
+        "{refused}"
+    );
+    assert!(!refused.contains("hunter2"), "{refused}");
 }
 
 #[test]

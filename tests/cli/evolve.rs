@@ -5,15 +5,7 @@ use super::tasks::{python, with_python};
 
 /// A line typed into a shell.
 fn pasted(place: &Place, line: &str) -> Outcome {
-    let command = place.command([] as [&str; 0]);
-    let mut shell = std::process::Command::new("sh");
-    shell.arg("-c").arg(line).current_dir(place.path());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
-        };
-    }
+    let mut shell = place.shell(line);
     shell.env("CLADE_PYTHON", python());
     finish(&mut shell, "")
 }
@@ -137,6 +129,81 @@ fn walk(folder: &std::path::Path, name: &str) -> String {
         }
     }
     panic!("there is no {name}");
+}
+
+/// What is said of wrong values: the flag, the value, and what it must be.
+#[test]
+fn wrong_values_name_their_flag() {
+    let place = Place::new();
+    let cases: &[(&[&str], &str)] = &[
+        (&["--steps", "0"], "--steps 0: must be a whole number of 1 or more"),
+        (&["--steps", "-5"], "--steps -5: must be a whole number of 1 or more"),
+        (
+            &["--steps", "many"],
+            "--steps many: must be a whole number of 1 or more",
+        ),
+        (
+            &["--workers", "2000"],
+            "--workers 2000: must be a whole number from 1 to 1024",
+        ),
+        (&["--seed", "-1"], "--seed -1: must be a whole number of 0 or more"),
+        (
+            &["--seed", "18446744073709551615"],
+            "--seed 18446744073709551615: must be a whole number of 0 or more",
+        ),
+        (&["--mode", "fast"], "--mode fast: must be 'generation' or 'async'"),
+        (
+            &["--timeout", "-5s"],
+            "--timeout -5s: must be a duration (seconds as a number, or text such as '30 s', '10 min', '2 h') above 0",
+        ),
+        (
+            &["--max-wall", "soon"],
+            "--max-wall soon: must be a duration (seconds as a number, or text such as '30 s', '10 min', '2 h') above 0",
+        ),
+        (
+            &["--max-tokens", "0"],
+            "--max-tokens 0: must be a whole number of 1 or more",
+        ),
+        (
+            &["--max-cost-usd", "-1"],
+            "--max-cost-usd -1: must be a number of 0 or more",
+        ),
+        (
+            &["-o", "quality_weight=-1"],
+            "--option quality_weight=-1: must be a number from 0 to 1000",
+        ),
+        (
+            &["-o", "steps"],
+            "--option steps: write NAME=VALUE, such as quality_weight=2",
+        ),
+        (&["--steps", "2", "-o", "steps=3"], "option steps is given twice"),
+        (
+            &["--id", "a b"],
+            "--id 'a b': must be a text of 1 to 128 letters, digits and the characters _ . : -",
+        ),
+        (&["--policy", ""], "--policy '': a name is wanted"),
+    ];
+    for (arguments, said) in cases {
+        let error = place.run(["evolve", "abalone"].iter().chain(*arguments)).fails(2);
+        assert_eq!(error, format!("error: {said}\n"));
+    }
+    let error = place.run(["evolve", "abalone", "-o", "stepz=3"]).fails(2);
+    assert!(
+        error.starts_with("error: --option stepz=3: unknown option stepz: the options of EVOLVE are steps,"),
+        "{error}"
+    );
+    for arguments in [
+        &["quickstart", "--steps", "-1"][..],
+        &["quickstart", "--workers", "0"],
+        &["exec", "p.py", "--task", "t", "--timeout", "-5s"],
+        &["watch", "--interval", "-1"],
+    ] {
+        let error = place.run(arguments).fails(2);
+        let flag = arguments
+            .iter()
+            .find(|word| word.starts_with("--") && **word != "--task");
+        assert!(error.contains(flag.unwrap()), "{arguments:?}: {error}");
+    }
 }
 
 #[test]

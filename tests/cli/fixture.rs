@@ -95,6 +95,20 @@ impl Place {
         command
     }
 
+    /// A line of a shell in this folder, with the environment that the program gets.
+    pub fn shell(&self, line: &str) -> Command {
+        let program = self.command([] as [&str; 0]);
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(line).current_dir(self.path());
+        for (name, value) in program.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        shell
+    }
+
     pub fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Outcome {
         self.run_with_input(arguments, "")
     }

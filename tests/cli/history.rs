@@ -126,6 +126,21 @@ fn files_of_every_format() {
 }
 
 #[test]
+fn the_board_and_the_cards_of_a_run() {
+    let place = Place::with_history();
+    insta::assert_snapshot!("export_board", place.run(["export", "board", "last"]).ok());
+    let outcome = place.run(["export", "cards", "01r", "--out", "cards.json"]);
+    assert_eq!(outcome.stderr, "wrote cards.json\n");
+    insta::assert_snapshot!(
+        "export_cards",
+        std::fs::read_to_string(place.path().join("cards.json")).unwrap()
+    );
+    insta::assert_snapshot!("export_unknown_run", place.run(["export", "board", "nope"]).fails(1));
+    place.run(["export", "evo.nodes"]).fails(2);
+    place.run(["export", "--out", "a.csv"]).fails(2);
+}
+
+#[test]
 fn policies_are_made_shown_and_dropped() {
     let place = Place::with_history();
     let query = "SELECT 'improve' AS operator, node_id AS parent_id, 1.0 AS weight FROM run.candidates";

@@ -6,6 +6,7 @@ pub mod fixture;
 mod help;
 mod history;
 mod interrupt;
+mod model;
 mod shell;
 mod sql;
 pub mod tasks;

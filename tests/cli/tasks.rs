@@ -118,4 +118,63 @@ fn a_grade_says_how_it_stands() {
         assert!(graded.contains(standing), "{graded}");
         assert!(!graded.contains("rank"), "{graded}");
     }
+
+    // One that the metric refuses is kept and shown too, and fails the command.
+    place.write("s.csv", "sample_id,nothing\n1,2\n");
+    let refused = with_python(&place, ["grade", "s.csv", "--task", TASK, "--format", "json"]);
+    let rows: serde_json::Value = serde_json::from_str(&refused.stdout).unwrap();
+    assert_eq!(
+        (&rows[0]["valid"], &rows[0]["status"]),
+        (&false.into(), &"scoring_failed".into())
+    );
+    let error = refused.fails(1);
+    assert!(error.contains("error: the submission is not valid: "), "{error}");
+}
+
+#[test]
+fn a_metric_that_does_not_end_is_told_of_and_ended() {
+    let place = Place::with_store();
+    let folder = package(&place);
+    let metric = folder.join("utils/metric.py");
+    let text = std::fs::read_to_string(&metric).unwrap();
+    std::fs::write(&metric, format!("{text}\nwhile True:\n    pass\n")).unwrap();
+    let path = folder.to_string_lossy().into_owned();
+    let limit = ["--set", "sandbox.evaluation_seconds=3"];
+    let outcome = with_python(&place, ["task", "add", &path].into_iter().chain(limit));
+    let error = outcome.fails(1);
+    let (first, rest) = error.split_once('\n').unwrap();
+    assert_eq!(
+        first,
+        "breast-cancer: running utils/metric.py on the sample submission, at most 3 s"
+    );
+    assert!(
+        rest.contains("utils/metric.py did not end within 3 s; sandbox.evaluation_seconds sets the limit"),
+        "{rest}"
+    );
+}
+
+#[test]
+fn a_package_that_cannot_be_used_as_it_says_is_refused() {
+    let place = Place::with_store();
+    let folder = package(&place);
+    let path = folder.to_string_lossy().into_owned();
+    let manifest = folder.join("task.toml");
+    let before = std::fs::read_to_string(&manifest).unwrap_or_default();
+    std::fs::write(
+        &manifest,
+        format!("{before}\n[validation]\ngroup_column = \"speaker\"\n"),
+    )
+    .unwrap();
+    let error = with_python(&place, ["task", "add", &path]).fails(1);
+    assert!(
+        error.contains("task.toml names validation.group_column 'speaker', but train.csv has the columns "),
+        "{error}"
+    );
+    std::fs::write(&manifest, before).unwrap();
+    std::fs::write(folder.join("leaderboard.csv"), "team,points\na,1\n").unwrap();
+    let error = with_python(&place, ["task", "add", &path]).fails(1);
+    assert!(
+        error.contains("leaderboard.csv has no column 'score', it has team, points"),
+        "{error}"
+    );
 }

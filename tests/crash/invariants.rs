@@ -64,7 +64,8 @@ const ALWAYS_EMPTY: [(&str, &str); 11] = [
     ),
     (
         "replies that were paid twice",
-        "SELECT attempt_id FROM evo.generations WHERE NOT cached GROUP BY 1 HAVING count(*) > 1",
+        "SELECT attempt_id FROM evo.generations WHERE NOT cached AND coalesce(error_class, 'candidate') = 'candidate'
+         GROUP BY 1 HAVING count(*) > 1",
     ),
 ];
 
@@ -86,7 +87,7 @@ const BUDGETS: [(&str, &str); 3] = [
     (
         "tokens spent that no reply has",
         "SELECT b.scope, b.spent, g.tokens FROM system.budgets b
-         LEFT JOIN (SELECT run_id, sum(tokens_prompt + tokens_completion) AS tokens FROM evo.generations
+         LEFT JOIN (SELECT run_id, sum(booked_tokens) AS tokens FROM evo.generations
                     WHERE NOT cached GROUP BY 1) g ON g.run_id = b.scope
          WHERE b.resource = 'tokens' AND b.spent <> coalesce(g.tokens, 0)",
     ),

@@ -1,6 +1,6 @@
 //! Processes that are killed or that share a store: nothing is lost, nothing is doubled, nothing is left behind.
 
-mod invariants;
+pub mod invariants;
 mod kills;
 pub mod leftovers;
 mod native;

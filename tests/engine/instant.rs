@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::Utc;
-use clade::model::{GenerateRequest, Generator, ModelError, ModelInfo, Sample};
+use clade::model::{GenerateRequest, Generator, ModelError, ModelInfo, Sample, UsageDetails};
 use clade::sandbox::{
     CapabilityReport, CapturedLog, Collected, Evaluation, EvaluationSpec, Evaluator, Executor, IsolationReport, JobEnd,
     JobOutcome, JobSpec, ResultState, SandboxError,
@@ -42,11 +42,7 @@ impl Generator for Scripted {
     }
 
     fn describe(&self) -> ModelInfo {
-        ModelInfo {
-            provider: "test".into(),
-            free: true,
-            price: None,
-        }
+        ModelInfo::free("test")
     }
 
     async fn generate(&self, request: &GenerateRequest, _: &CancellationToken) -> Result<Sample, ModelError> {
@@ -63,6 +59,7 @@ impl Generator for Scripted {
             finish_reason: "stop".into(),
             tokens_prompt: Some(0),
             tokens_completion: Some(0),
+            usage: UsageDetails::default(),
             cost_usd: Some(0.0),
             cached: false,
             latency: Duration::from_millis(1),
@@ -80,6 +77,8 @@ pub struct Instant {
     pub unconfirmed_before_success: usize,
     /// Longer jobs for earlier seeds, so that jobs end in another order than they began.
     pub shuffle: bool,
+    /// What every program prints, to both streams.
+    pub says: String,
     /// Programs print a score of themselves: 1 less the one they get.
     pub reports_opposite: bool,
     /// Jobs on the final data that come through, when there is such a number.
@@ -182,8 +181,8 @@ impl Executor for Instant {
             cpu_seconds: Some(0.0),
             wall_seconds: Some(0.001),
             peak_memory_bytes: Some(1),
-            stdout: log(&self.report(&job.code)),
-            stderr: log(stderr),
+            stdout: log(&format!("{}{}", self.says, self.report(&job.code))),
+            stderr: log(&format!("{}{stderr}", self.says)),
             submission,
             isolation: IsolationReport::unsandboxed("instant"),
             warm: job.warm,

@@ -19,14 +19,7 @@ impl Generator for Metered {
     }
 
     fn describe(&self) -> ModelInfo {
-        ModelInfo {
-            provider: "test".into(),
-            free: false,
-            price: Some(TokenPrice {
-                prompt_usd_per_million: 1.0,
-                completion_usd_per_million: 2.0,
-            }),
-        }
+        ModelInfo::metered("test", Some(TokenPrice::flat(1.0, 2.0)))
     }
 
     async fn generate(&self, request: &GenerateRequest, cancel: &CancellationToken) -> Result<Sample, ModelError> {

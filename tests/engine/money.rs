@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
 use clade::engine::{Engine, OpenMode};
+use clade::model::prompt_token_bound;
 
 use super::fixture::{Fixture, add_task, instant, number, open_store, rows, session, table};
 use super::instant::Instant;
@@ -71,11 +74,19 @@ async fn an_attempt_that_has_paid_reserves_no_tokens_for_another_try() {
     )
     .await;
     let client = session(&engine);
+    let explained = rows(
+        &client,
+        "EXPLAIN SELECT 'toy' AS task_id EXPAND WITH draft USING MODEL metered",
+    )
+    .await
+    .unwrap();
+    let prompt_bytes = explained[0].column_by_name("prompt_bytes").unwrap();
+    let prompt_bytes = prompt_bytes.as_primitive::<Int64Type>().value(0);
     // Just the worst case of one reply: what the first try has paid leaves too little for a second.
+    let worst = prompt_token_bound(usize::try_from(prompt_bytes).unwrap(), 2) + 1000;
     let sql = format!(
         "SELECT status, tokens_prompt + tokens_completion AS tokens
-         FROM expand((SELECT 'toy' AS task_id), 'draft', seed => 2, model => 'metered', max_tokens => {}, id => 'e')",
-        32_768 + 1000
+         FROM expand((SELECT 'toy' AS task_id), 'draft', seed => 2, model => 'metered', max_tokens => {worst}, id => 'e')"
     );
     let answer = table(&client, &sql).await;
     assert!(answer.contains("success"), "{answer}");

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use clade::bench::grade_submission;
-use clade::gym::{Import, ImportedTask, import_package, load_task};
+use clade::gym::{Import, ImportedTask, Progress, import_package, load_task};
 use clade::sandbox::{Limits, ProcessExecutor, ProcessOptions, ResultState};
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,7 @@ fn tools(scratch: &Path) -> (Arc<ProcessExecutor>, Import) {
         layout: clade::gym::Layout::Package,
         force: false,
         now: chrono::Utc::now(),
+        progress: Progress::default(),
     };
     (executor, import)
 }

@@ -17,6 +17,8 @@ mod cli;
 mod engine;
 #[path = "../model/mod.rs"]
 mod model;
+#[path = "../vectors/mod.rs"]
+mod vectors;
 
 #[path = "../crash/mod.rs"]
 mod crash;

@@ -1,4 +1,11 @@
-//! The evolver on real tasks: its programs compile, run, and write submissions in the shape of the sample.
+//! Models: the evolver on real tasks (its programs compile, run, and write submissions in the shape of the sample), and the
+//! client of language-model services against one that misbehaves.
+
+mod client;
+mod counts;
+mod search;
+pub mod server;
+mod statements;
 
 use std::fs;
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use clade::engine::{Engine, OpenMode};
-use clade::model::{GenerateRequest, Generator, ModelError, ModelInfo, Sample};
+use clade::model::{GenerateRequest, Generator, ModelError, ModelInfo, Sample, UsageDetails};
 use clade::sandbox::{Evaluator, Executor, NativeExecutor};
 use clade::scheduler::Sandbox;
 use tempfile::TempDir;
@@ -75,11 +75,7 @@ impl Generator for Given {
     }
 
     fn describe(&self) -> ModelInfo {
-        ModelInfo {
-            provider: "test".into(),
-            free: true,
-            price: None,
-        }
+        ModelInfo::free("test")
     }
 
     async fn generate(&self, request: &GenerateRequest, cancel: &CancellationToken) -> Result<Sample, ModelError> {
@@ -108,6 +104,7 @@ impl Generator for Given {
             finish_reason: "stop".into(),
             tokens_prompt: Some(0),
             tokens_completion: Some(0),
+            usage: UsageDetails::default(),
             cost_usd: Some(0.0),
             cached: false,
             latency: Duration::from_millis(1),

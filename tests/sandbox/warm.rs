@@ -84,7 +84,8 @@ async fn libraries_of_a_warm_job_use_its_cpus_only() {
     let mut options = bench.options().with_warm_pool();
     options.warm_cpus = 1;
     let native = NativeExecutor::new(options).unwrap();
-    let code = "import sklearn, threadpoolctl; print({pool['num_threads'] for pool in threadpoolctl.threadpool_info()})";
+    let code =
+        "import sklearn, threadpoolctl; print({pool['num_threads'] for pool in threadpoolctl.threadpool_info()})";
     assert_eq!(run(&native, &bench, code).await.stdout.text(), "{1}\n");
     bench.finish(native);
 }

@@ -83,20 +83,6 @@ pub fn booleans(values: impl IntoIterator<Item = Option<bool>>) -> ArrayRef {
     Arc::new(values.into_iter().collect::<BooleanArray>())
 }
 
-/// A number as the vectors write it: NaN and infinities are words.
-pub fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(word) => match word.as_str() {
-            "NaN" => Some(f64::NAN),
-            "Infinity" => Some(f64::INFINITY),
-            "-Infinity" => Some(f64::NEG_INFINITY),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 fn number_value(number: f64) -> Value {
     if number.is_nan() {
         json!("NaN")

@@ -23,7 +23,7 @@ use futures::{TryStreamExt, stream};
 #[async_trait]
 pub(crate) trait LateScan: Debug + Send + Sync + 'static {
     /// Table that is read.
-    fn table(&self) -> &str;
+    fn name(&self) -> &str;
 
     /// The plan for the snapshot of the task.
     async fn bind(&self, context: &Arc<TaskContext>) -> Result<Arc<dyn ExecutionPlan>>;
@@ -56,7 +56,7 @@ impl LateScanExec {
 
 impl DisplayAs for LateScanExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LateScanExec: table={}", self.scan.table())
+        write!(f, "LateScanExec: table={}", self.scan.name())
     }
 }
 

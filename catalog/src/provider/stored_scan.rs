@@ -73,7 +73,7 @@ impl StoredScan {
 
 #[async_trait]
 impl LateScan for StoredScan {
-    fn table(&self) -> &str {
+    fn name(&self) -> &str {
         &self.spec.name
     }
 

@@ -89,7 +89,7 @@ impl VirtualScan {
 
 #[async_trait]
 impl LateScan for VirtualScan {
-    fn table(&self) -> &str {
+    fn name(&self) -> &str {
         self.table.name()
     }
 

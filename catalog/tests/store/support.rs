@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use clade_catalog::{
-    RepeatedQueries, MaintenanceOptions, Rows, Snapshot, Specs, Store, StoreOptions, TableSpec, catalog_schemas,
+    MaintenanceOptions, RepeatedQueries, Rows, Snapshot, Specs, Store, StoreOptions, TableSpec, catalog_schemas,
 };
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, SchemaProvider};
 use datafusion::prelude::{SessionConfig, SessionContext};

@@ -1,20 +1,2 @@
--- One row a node of the current run that can be a parent: it has a valid score and is the first of its program.
-SELECT node_id,
-       step,
-       generation,
-       island,
-       operator,
-       parent_id,
-       parent2_id,
-       status,
-       score,
-       signed_score,
-       delta_vs_parent,
-       method_family,
-       family_count_before,
-       admitted,
-       is_buggy,
-       error_signature,
-       sandbox_seconds
-FROM run.nodes
-WHERE NOT is_buggy AND signed_score IS NOT NULL AND duplicate_of IS NULL
+-- One row a node of the current run that can be a parent: evo.candidates limited to it.
+SELECT * FROM evo.candidates WHERE run_id = current_run()

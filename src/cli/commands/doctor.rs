@@ -12,6 +12,8 @@ use crate::cli::args::FormatArgs;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
+use crate::cli::printer::counted;
+use crate::cli::terminal::note;
 use crate::engine::{OpenMode, QueryOutput, SessionOptions};
 use crate::scheduler::ENGINE_VERSION;
 
@@ -21,9 +23,18 @@ const PYTHON_PROBE: &str = include_str!("../python/probe.py");
 /// Importing the usual packages for the first time takes seconds on a slow disk.
 const PYTHON_LIMIT: Duration = Duration::from_secs(60);
 
+/// Beginning of the names of checks that stand for a problem of the store.
+const PROBLEM: &str = "problem: ";
+
+/// Problems that are shown, the newest first.
+const MOST_PROBLEMS: usize = 20;
+
 /// Arguments of `clade doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
+    /// Take the problems noted so far as dealt with: they are shown no more. What is still wrong is noted again.
+    #[arg(long)]
+    acknowledge: bool,
     #[command(flatten)]
     format: FormatArgs,
 }
@@ -66,6 +77,9 @@ impl Check {
 /// Runs all checks; fails when one of them does.
 pub async fn run(args: DoctorArgs, context: &Context) -> Result<(), CliError> {
     let mut printer = context.printer(args.format.format)?;
+    if args.acknowledge {
+        acknowledge(context).await?;
+    }
     printer.set_notes(false);
     let mut checks = vec![
         Check::new("clade", Outcome::Ok, format!("version {ENGINE_VERSION}")),
@@ -83,10 +97,30 @@ pub async fn run(args: DoctorArgs, context: &Context) -> Result<(), CliError> {
         ])?)
         .await?;
     printer.finish()?;
-    match checks.iter().filter(|check| check.outcome == Outcome::Failed).count() {
-        0 => Ok(()),
-        count => Err(CliError::Failed(format!("{count} of {} checks failed", checks.len()))),
+    let failed: Vec<&Check> = checks.iter().filter(|check| check.outcome == Outcome::Failed).collect();
+    if failed.is_empty() {
+        return Ok(());
     }
+    let hint = if failed.iter().any(|check| check.name.starts_with(PROBLEM)) {
+        "; once its problems are dealt with, clade doctor --acknowledge drops them"
+    } else {
+        ""
+    };
+    Err(CliError::Failed(format!(
+        "{} of {} checks failed{hint}",
+        failed.len(),
+        checks.len()
+    )))
+}
+
+/// Takes the problems of the store as known.
+async fn acknowledge(context: &Context) -> Result<(), CliError> {
+    let client = Client::writer(context).await?;
+    let count = client.engine().acknowledge_problems().await?;
+    client.close().await;
+    let count = counted(u64::try_from(count).unwrap_or(0), "problem");
+    note(format!("{count} taken as dealt with"));
+    Ok(())
 }
 
 fn machine(context: &Context) -> Check {
@@ -189,23 +223,8 @@ async fn store(context: &Context, checks: &mut Vec<Check>) {
         Ok(detail) => checks.push(Check::new("store", Outcome::Ok, format!("{path}: {detail}"))),
         Err(error) => checks.push(Check::new("store", Outcome::Failed, format!("{path}: {error}"))),
     }
-    match client
-        .rows("SELECT component, severity, subject, message FROM system.problems ORDER BY at DESC LIMIT 20")
-        .await
-    {
-        Ok(problems) => {
-            for row in problems.iter() {
-                let text = |column| row.text(column).unwrap_or_default();
-                let outcome = if text("severity") == "error" {
-                    Outcome::Failed
-                } else {
-                    Outcome::Warning
-                };
-                let detail = format!("{}: {}", text("subject"), text("message"));
-                checks.push(Check::new(format!("problem: {}", text("component")), outcome, detail));
-            }
-        }
-        Err(error) => checks.push(Check::new("problems", Outcome::Failed, error.to_string())),
+    if let Err(error) = problems(&client, checks).await {
+        checks.push(Check::new("problems", Outcome::Failed, error.to_string()));
     }
     let default = &context.loaded.config.sandbox.executor;
     for (name, sandbox) in &client.engine().scheduler().services().sandboxes {
@@ -243,6 +262,28 @@ async fn store(context: &Context, checks: &mut Vec<Check>) {
         };
         checks.push(Check::new(format!("sandbox: {name}"), outcome, detail));
     }
+}
+
+/// The newest problems of the store that nobody has acknowledged.
+async fn problems(client: &Client, checks: &mut Vec<Check>) -> Result<(), CliError> {
+    let since = client.engine().problems_acknowledged_at().await?.unwrap_or(0);
+    let sql = format!(
+        "SELECT component, severity, subject, message FROM system.problems \
+         WHERE CAST(at AS BIGINT) > {since} ORDER BY at DESC LIMIT {MOST_PROBLEMS}"
+    );
+    for row in client.rows(&sql).await?.iter() {
+        let outcome = if row.text("severity")? == "error" {
+            Outcome::Failed
+        } else {
+            Outcome::Warning
+        };
+        checks.push(Check::new(
+            format!("{PROBLEM}{}", row.text("component")?),
+            outcome,
+            format!("{}: {}", row.text("subject")?, row.text("message")?),
+        ));
+    }
+    Ok(())
 }
 
 async fn counts(client: &Client) -> Result<String, CliError> {

@@ -7,9 +7,10 @@ use crate::cli::client::Client;
 use crate::cli::conduct;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::sql_text::literal;
+use crate::cli::evolve_flags::{check, check_names, option_items};
+use crate::dialect::{Evolve, EvolveOptions, OptionItem, OptionValue, Statement};
 
-/// Arguments of `clade evolve`.
+/// Arguments of `clade evolve`. The values of options are checked where those of the statement are, so that both say the same.
 #[derive(Debug, Args)]
 pub struct EvolveArgs {
     /// Task to search on.
@@ -24,29 +25,29 @@ pub struct EvolveArgs {
     #[arg(long, value_name = "NAME")]
     sandbox: Option<String>,
     /// Attempts that may be committed.
-    #[arg(long)]
-    steps: Option<u64>,
+    #[arg(long, allow_negative_numbers = true)]
+    steps: Option<String>,
     /// Pipelines that run at once.
-    #[arg(long)]
-    workers: Option<u64>,
+    #[arg(long, allow_negative_numbers = true)]
+    workers: Option<String>,
     /// Seed of every draw.
-    #[arg(long)]
-    seed: Option<u64>,
+    #[arg(long, allow_negative_numbers = true)]
+    seed: Option<String>,
     /// async (steady state) or generation (a barrier after every generation).
     #[arg(long)]
     mode: Option<String>,
     /// Longest run of one program, such as 90s or '10 min'.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     timeout: Option<String>,
     /// Budget: wall time of the run, such as 2h.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     max_wall: Option<String>,
     /// Budget: prompt and completion tokens.
-    #[arg(long, value_name = "N")]
-    max_tokens: Option<u64>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    max_tokens: Option<String>,
     /// Budget: US dollars.
-    #[arg(long, value_name = "USD")]
-    max_cost_usd: Option<f64>,
+    #[arg(long, value_name = "USD", allow_negative_numbers = true)]
+    max_cost_usd: Option<String>,
     /// Any other option of EVOLVE, such as quality_weight=2; may be repeated.
     #[arg(short = 'o', long = "option", value_name = "NAME=VALUE")]
     options: Vec<String>,
@@ -61,7 +62,7 @@ pub struct EvolveArgs {
 pub async fn run(args: EvolveArgs, context: &Context) -> Result<(), CliError> {
     let printer = context.printer(args.format.format)?;
     let run_id = args.id.clone().unwrap_or_else(crate::scheduler::fresh_id);
-    let sql = statement(&args, &run_id)?;
+    let sql = statement(&args, &run_id)?.to_string();
     let client = Client::writer(context).await?;
     let result = conduct::run(&client, &run_id, &sql, printer, context).await;
     client.close().await;
@@ -69,41 +70,41 @@ pub async fn run(args: EvolveArgs, context: &Context) -> Result<(), CliError> {
 }
 
 /// The EVOLVE statement of the arguments.
-fn statement(args: &EvolveArgs, run_id: &str) -> Result<String, CliError> {
-    let mut options = vec![format!("id => {}", literal(run_id))];
-    let mut option = |name: &str, value: Option<String>| {
-        options.extend(value.map(|value| format!("{name} => {value}")));
-    };
-    let text = |value: &Option<String>| value.as_deref().map(literal);
-    let number = |value: Option<u64>| value.map(|value| value.to_string());
-    option("steps", number(args.steps));
-    option("workers", number(args.workers));
-    option("seed", number(args.seed));
-    option("mode", text(&args.mode));
-    option("timeout", text(&args.timeout));
-    option("max_wall", text(&args.max_wall));
-    option("max_tokens", number(args.max_tokens));
-    option("max_cost_usd", args.max_cost_usd.map(|value| value.to_string()));
-    for item in &args.options {
-        let (name, value) = item
-            .split_once('=')
-            .ok_or_else(|| CliError::Usage(format!("--option {item}: write NAME=VALUE, such as quality_weight=2")))?;
-        let value = value.trim();
-        let bare = value.parse::<f64>().is_ok_and(f64::is_finite) || matches!(value, "true" | "false");
-        option(name.trim(), Some(if bare { value.to_owned() } else { literal(value) }));
+fn statement(args: &EvolveArgs, run_id: &str) -> Result<Statement, CliError> {
+    check_names(&[
+        ("policy", &args.policy),
+        ("model", &args.model),
+        ("sandbox", &args.sandbox),
+    ])?;
+    Ok(Statement::Evolve(Box::new(Evolve {
+        task_id: args.task.clone(),
+        policy: args.policy.clone(),
+        model: args.model.clone(),
+        sandbox: args.sandbox.clone(),
+        options: options(args, run_id)?,
+        is_async: false,
+    })))
+}
+
+/// The options, each checked under the name of its flag.
+fn options(args: &EvolveArgs, run_id: &str) -> Result<EvolveOptions, CliError> {
+    let id = OptionItem::unplaced("id", OptionValue::Text(run_id.to_owned()));
+    if let Some(written) = &args.id {
+        check(&format!("--id '{written}'"), &id)?;
     }
-    let mut sql = format!("EVOLVE TASK {}", literal(&args.task));
-    for (clause, name) in [
-        ("WITH POLICY", &args.policy),
-        ("USING MODEL", &args.model),
-        ("IN SANDBOX", &args.sandbox),
-    ] {
-        if let Some(name) = name {
-            sql.push_str(&format!(" {clause} {}", literal(name)));
-        }
-    }
-    sql.push_str(&format!(" WITH ({})", options.join(", ")));
-    Ok(sql)
+    let flags = [
+        ("steps", &args.steps),
+        ("workers", &args.workers),
+        ("seed", &args.seed),
+        ("mode", &args.mode),
+        ("timeout", &args.timeout),
+        ("max-wall", &args.max_wall),
+        ("max-tokens", &args.max_tokens),
+        ("max-cost-usd", &args.max_cost_usd),
+    ];
+    let mut items = vec![id];
+    items.extend(option_items(&flags, &args.options)?);
+    EvolveOptions::from_items(&items).map_err(|error| CliError::Usage(error.message))
 }
 
 #[cfg(test)]
@@ -123,7 +124,7 @@ mod tests {
 
     fn sql(arguments: &[&str]) -> String {
         let harness = Harness::try_parse_from(["evolve"].iter().chain(arguments)).unwrap();
-        statement(&harness.args, "r1").unwrap()
+        statement(&harness.args, "r1").unwrap().to_string()
     }
 
     #[test]
@@ -155,11 +156,11 @@ mod tests {
         ]);
         assert_eq!(
             text,
-            "EVOLVE TASK 'it''s' WITH POLICY 'my policy' USING MODEL 'evolver' IN SANDBOX 'native' WITH (id => 'r1', \
-             steps => 8, workers => 2, seed => 1, mode => 'generation', timeout => '90s', max_cost_usd => 0.5, \
-             quality_weight => 2, grade => false)"
+            "EVOLVE TASK 'it''s' WITH POLICY 'my policy' USING MODEL evolver IN SANDBOX native WITH (steps => 8, \
+             workers => 2, seed => 1, mode => 'generation', id => 'r1', max_cost_usd => 0.5, timeout => '90 s', \
+             grade => false, quality_weight => 2)"
         );
-        dialect::parse(&text).unwrap();
+        assert_eq!(dialect::parse(&text).unwrap()[0].statement.to_string(), text);
         dialect::parse(&sql(&["abalone"])).unwrap();
     }
 }

@@ -40,10 +40,10 @@ pub struct ExecArgs {
     #[arg(long, value_name = "NAME")]
     sandbox: Option<String>,
     /// Longest run of the program, such as 90s or '10 min'.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     timeout: Option<Duration>,
     /// Seed that the program finds in CLADE_SEED.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     seed: i64,
     #[command(flatten)]
     format: FormatArgs,
@@ -104,7 +104,7 @@ pub async fn run(args: ExecArgs, context: &Context) -> Result<(), CliError> {
         services.store.commit(txn).await.map_err(EngineError::from)?;
         Ok::<_, CliError>(result.candidate)
     };
-    let candidate = interrupt::guard(client.engine(), work).await??;
+    let candidate = interrupt::guard(client.engine(), work).await?;
     drop(stop);
     printer.set_notes(false);
     let printed = client

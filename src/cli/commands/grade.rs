@@ -30,7 +30,7 @@ pub struct GradeArgs {
     format: FormatArgs,
 }
 
-/// Grades the submission and prints its row of `bench.grades`.
+/// Grades the submission and prints its row of `bench.grades`. One that is not valid has its row too, and fails the command.
 pub async fn run(args: GradeArgs, context: &Context) -> Result<(), CliError> {
     let mut printer = context.printer(args.format.format)?;
     let client = Client::writer(context).await?;
@@ -83,5 +83,11 @@ pub async fn run(args: GradeArgs, context: &Context) -> Result<(), CliError> {
     client.run(&sql, &mut printer).await?;
     printer.finish()?;
     client.close().await;
-    Ok(())
+    if row.grade.valid {
+        return Ok(());
+    }
+    Err(CliError::Failed(format!(
+        "the submission is not valid: {}",
+        row.grade.detail.as_deref().unwrap_or(row.grade.status.as_str())
+    )))
 }

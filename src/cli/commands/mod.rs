@@ -9,6 +9,7 @@ pub mod exec;
 pub mod export;
 pub mod grade;
 pub mod init;
+pub mod model;
 pub mod plot;
 pub mod policy;
 pub mod quickstart;
@@ -29,8 +30,9 @@ pub async fn run(command: Command, context: Context) -> Result<(), CliError> {
         Command::Quickstart(args) => quickstart::run(args, &context).await,
         Command::Sql(args) => sql::run(args, &context).await,
         Command::Task(args) => task::run(args, &context).await,
+        Command::Model(args) => model::run(args, &context).await,
         Command::Policy(args) => policy::run(args, &context).await,
-        Command::Evolve(args) => evolve::run(args, &context).await,
+        Command::Evolve(args) => evolve::run(*args, &context).await,
         Command::Bench(args) => bench::run(args, &context).await,
         Command::Exec(args) => exec::run(args, &context).await,
         Command::Runs(args) => runs::run(args, &context).await,

@@ -12,8 +12,8 @@ use crate::cli::error::CliError;
 use crate::cli::interrupt;
 use crate::cli::printer::{Format, Printer, wrapped};
 use crate::cli::sql_text::literal;
-use crate::cli::terminal::Look;
-use crate::gym::{Layout, MleBenchOptions};
+use crate::cli::terminal::{Look, note};
+use crate::gym::{Layout, MleBenchOptions, Progress};
 
 /// Columns of `clade task list`.
 const LIST: &str = "SELECT task_id, title, modality, task_type, metric, \
@@ -125,7 +125,7 @@ pub async fn run(args: TaskArgs, context: &Context) -> Result<(), CliError> {
             let client = Client::writer(context).await?;
             let result = interrupt::guard(client.engine(), add(&client, &paths, &layout, force, &mut printer)).await;
             client.close().await;
-            result??;
+            result?;
             printer.finish()
         }
         TaskAction::List { format } => {
@@ -151,7 +151,10 @@ async fn add(
     for path in paths {
         let started = Instant::now();
         let path = path.canonicalize().map_err(CliError::file(path))?;
-        let output = client.session().create_task(&path, layout.clone(), force).await?;
+        let output = client
+            .session()
+            .create_task(&path, layout.clone(), force, Progress::to(|line| note(line)))
+            .await?;
         printer.print_since(output, started).await?;
     }
     Ok(())

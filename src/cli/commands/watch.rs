@@ -20,7 +20,7 @@ pub struct WatchArgs {
     #[arg(long)]
     once: bool,
     /// Seconds between two looks.
-    #[arg(long, value_name = "SECONDS", default_value_t = INTERVAL.as_secs_f64())]
+    #[arg(long, value_name = "SECONDS", default_value_t = INTERVAL.as_secs_f64(), allow_negative_numbers = true)]
     interval: f64,
 }
 

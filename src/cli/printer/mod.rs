@@ -9,7 +9,7 @@ mod tests;
 mod text;
 mod wrap;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
@@ -19,6 +19,7 @@ use clap::ValueEnum;
 use futures::StreamExt;
 
 use super::error::CliError;
+use super::output::standard_output;
 use super::terminal::{Look, Terminal, note};
 use crate::engine::{Notice, QueryOutput};
 
@@ -70,12 +71,7 @@ impl Printer {
                 "--format arrow writes binary data: send it to a file or a pipe, not to a terminal".to_owned(),
             ));
         }
-        Ok(Self::new(
-            Box::new(io::BufWriter::new(io::stdout())),
-            format,
-            terminal,
-            stderr,
-        ))
+        Ok(Self::new(standard_output(), format, terminal, stderr))
     }
 
     /// A printer to any writer.

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use arrow::array::{

@@ -7,7 +7,7 @@ use crate::cli::error::CliError;
 use crate::operators::Operator;
 
 /// Keywords of SQL and of our own statements.
-pub(super) const KEYWORDS: [&str; 96] = [
+pub(super) const KEYWORDS: [&str; 97] = [
     "ALL",
     "ANALYZE",
     "AND",
@@ -62,6 +62,7 @@ pub(super) const KEYWORDS: [&str; 96] = [
     "LIKE",
     "LIMIT",
     "MODEL",
+    "MODELS",
     "NATURAL",
     "NOT",
     "NULL",

@@ -4,10 +4,13 @@ SELECT r.run_id, r.task_id, r.policy, r.model, r.stop_reason, r.steps_limit,
        coalesce(n.steps, 0) AS steps, coalesce(n.failed, 0) AS failed,
        n.best_score, n.best_step, n.last_operator, n.last_status, n.tokens, n.cost_usd,
        t.metric, b.wall_limit, b.tokens_left, b.cost_left, b.sandbox_left, b.active_left, b.jobs_left,
+       CASE WHEN m.paused_until > now()
+            THEN concat('model paused until ', to_char(m.paused_until, '%H:%M:%S'), ' UTC: ', m.pause_reason) END AS paused,
        (arrow_cast(arrow_cast(coalesce(r.finished_at, now()), 'Timestamp(Microsecond, Some("UTC"))'), 'Int64')
         - arrow_cast(coalesce(r.started_at, r.created_at), 'Int64')) / 1e6 AS seconds
 FROM evo.runs r
 LEFT JOIN gym.tasks t ON t.task_id = r.task_id
+LEFT JOIN system.models m ON m.name = r.model
 LEFT JOIN sandbox.leases l ON l.kind = 'run' AND l.id = r.run_id AND l.is_live
 LEFT JOIN (
     SELECT run_id,

@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use self::profile::TaskProfile;
 use super::error::ModelError;
 use super::generator::{Generator, ModelInfo};
-use super::request::{GenerateRequest, Sample, TaskContext};
+use super::request::{GenerateRequest, Sample, TaskContext, UsageDetails};
 
 /// What decides a profile.
 type ProfileKey = (String, PathBuf, String, bool);
@@ -87,11 +87,7 @@ impl Generator for Evolver {
     }
 
     fn describe(&self) -> ModelInfo {
-        ModelInfo {
-            provider: Self::NAME.to_owned(),
-            free: true,
-            price: None,
-        }
+        ModelInfo::free(Self::NAME)
     }
 
     async fn generate(&self, request: &GenerateRequest, cancel: &CancellationToken) -> Result<Sample, ModelError> {
@@ -107,6 +103,7 @@ impl Generator for Evolver {
             finish_reason: "stop".to_owned(),
             tokens_prompt: Some(0),
             tokens_completion: Some(0),
+            usage: UsageDetails::default(),
             cost_usd: Some(0.0),
             cached: false,
             latency: start.elapsed(),

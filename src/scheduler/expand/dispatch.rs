@@ -127,6 +127,7 @@ impl Dispatch {
             self.report(Ok(ending));
         }
         let mut stopping: Option<String> = None;
+        let flying = self.control.flying();
         loop {
             let has_work = !(ready.is_empty() && flights.is_empty());
             if has_work
@@ -136,13 +137,16 @@ impl Dispatch {
                 stopping = Some(reason);
                 self.control.kill.cancel();
             }
+            if stopping.is_some() {
+                flying.drain.cancel();
+            }
             let draining = self.control.drain.is_cancelled() || self.control.kill.is_cancelled();
             while !draining && stopping.is_none() && flights.len() < self.concurrency {
                 let Some(attempt) = ready.pop_front() else { break };
                 match reserve::claim(&self.services, &attempt).await {
                     Ok(claimed) => {
-                        let (pipeline, kill) = (self.pipeline.clone(), self.control.kill.clone());
-                        flights.spawn(async move { pipeline.run(attempt, claimed, &kill).await });
+                        let (pipeline, control) = (self.pipeline.clone(), flying.clone());
+                        flights.spawn(async move { pipeline.run(attempt, claimed, &control).await });
                     }
                     Err(SchedulerError::Budget(exhausted)) if flights.is_empty() => {
                         stopping = Some(exhausted.to_string())

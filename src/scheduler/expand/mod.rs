@@ -79,7 +79,7 @@ impl Scheduler {
     /// store fails.
     pub async fn expand(&self, plan: ExpandPlan) -> Result<Expansion> {
         let services = Arc::clone(&self.services);
-        let model = services.models.get(&plan.model)?.describe();
+        let model = services.models.get(&plan.model).await?.describe();
         services.sandbox(&plan.sandbox)?;
         if plan.options.max_cost_usd.is_some()
             && !model.free

@@ -119,7 +119,7 @@ pub(super) async fn planned(services: &Services, plan: &ExpandPlan, statement_id
         operator: Some(plan.operator.as_str().to_owned()),
         model: plan.model.clone(),
         sandbox: plan.sandbox.clone(),
-        options: plan.options.to_string(),
+        options: plan.options.to_json().to_string(),
         attempts: i64::try_from(attempts.len()).unwrap_or(i64::MAX),
         status: if attempts.is_empty() { "done" } else { "running" }.to_owned(),
         error: None,

@@ -40,7 +40,15 @@ async fn kept_text(services: &Services, text: &str) -> Result<(String, i64, Stri
 pub async fn generation_rows(services: &Services, attempt: &Attempt, generated: &Generated) -> Result<Rows> {
     let sample = &generated.sample;
     let (prompt, prompt_bytes, prompt_hash) = kept_text(services, &generated.prompt).await?;
-    let (response, response_bytes, response_hash) = kept_text(services, &sample.text).await?;
+    // Of a request that failed there may be no reply at all.
+    let response = match sample.text.as_str() {
+        "" if !generated.is_result() => None,
+        text => Some(kept_text(services, text).await?),
+    };
+    let (response, response_bytes, response_hash) = match response {
+        Some((text, bytes, hash)) => (Some(text), Some(bytes), Some(hash)),
+        None => (None, None, None),
+    };
     let reasoning = match &sample.reasoning {
         Some(reasoning) => Some(kept_text(services, reasoning).await?.0),
         None => None,
@@ -69,7 +77,29 @@ pub async fn generation_rows(services: &Services, attempt: &Attempt, generated: 
         ("cached", sample.cached.into()),
         ("tokens_prompt", signed(sample.tokens_prompt).into()),
         ("tokens_completion", signed(sample.tokens_completion).into()),
+        ("tokens_cached_prompt", signed(sample.usage.cached_prompt).into()),
+        ("tokens_reasoning", signed(sample.usage.reasoning).into()),
+        ("estimated_tokens_prompt", signed(sample.usage.estimated_prompt).into()),
+        (
+            "estimated_tokens_completion",
+            signed(sample.usage.estimated_completion).into(),
+        ),
+        ("usage_problem", sample.usage.problem.clone().into()),
         ("cost_usd", sample.cost_usd.into()),
+        ("booked_tokens", (generated.booking.tokens as i64).into()),
+        ("booked_usd", generated.booking.cost_usd.into()),
+        (
+            "error_class",
+            generated.fault.as_ref().map(|fault| fault.class.as_str()).into(),
+        ),
+        (
+            "error",
+            generated.fault.as_ref().map(|fault| fault.message.clone()).into(),
+        ),
+        (
+            "fault",
+            generated.fault.as_ref().and_then(|fault| fault.name.clone()).into(),
+        ),
         ("started_at", Value::Timestamp(generated.started_at)),
         ("finished_at", Value::Timestamp(generated.finished_at)),
     ])?;

@@ -10,7 +10,6 @@ use crate::scheduler::error::Result;
 use crate::scheduler::facts::Program;
 use crate::scheduler::generate::Generated;
 use crate::scheduler::index::NodeOutcome;
-use crate::scheduler::reply;
 use crate::scheduler::services::Services;
 
 /// A link from a parent.
@@ -41,7 +40,7 @@ pub struct NodeRecord {
     pub family_count_before: i64,
     /// Node whose outcome was taken over.
     pub duplicate_of: Option<String>,
-    /// Not worse than its island's mean.
+    /// Not worse than the mean of what its island has admitted.
     pub admitted: bool,
 }
 
@@ -86,7 +85,7 @@ impl Finished {
             ),
         ];
         if !self.generated.committed {
-            spend.extend(reply::spend(&self.generated.sample));
+            spend.extend(self.generated.booking.spend());
         }
         spend
     }

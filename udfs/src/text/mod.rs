@@ -15,6 +15,6 @@ pub use clear_log::clear_log;
 pub use extract_code::{ExtractedCode, extract_code};
 pub use plan::plan_text;
 pub use sanitize::sanitize_output;
-pub use thinking::strip_thinking;
+pub use thinking::{split_thinking, strip_thinking};
 pub use truncate::truncate_middle;
 pub use validation_score::final_validation_score;

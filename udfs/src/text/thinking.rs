@@ -13,11 +13,28 @@ use super::fence::closed_blocks;
 /// was never opened is thinking as well. A block that is never closed stays, because the reply may hold its program
 /// there. Tags inside a closed code block are program text.
 pub fn strip_thinking(text: &str) -> String {
+    split_thinking(text).0
+}
+
+/// The reply as [`strip_thinking`] gives it, and the thinking that was taken out, without its tags; none when there was none.
+pub fn split_thinking(text: &str) -> (String, Option<String>) {
     let mut answer = text.to_owned();
+    let mut thinking = Vec::new();
     while let Some(range) = first_thinking(&answer) {
+        let block = &answer[range.clone()];
+        let block = CLOSE
+            .find_iter(block)
+            .last()
+            .map_or(block, |close| &block[..close.start()]);
+        let start = OPEN
+            .find(block)
+            .filter(|open| open.start() == 0)
+            .map_or(0, |open| open.end());
+        thinking.push(block[start..].trim().to_owned());
         answer.replace_range(range, "");
     }
-    answer.trim().to_owned()
+    let thinking = thinking.join("\n\n");
+    (answer.trim().to_owned(), (!thinking.is_empty()).then_some(thinking))
 }
 
 fn first_thinking(text: &str) -> Option<Range<usize>> {
@@ -57,7 +74,21 @@ static CLOSE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)</think(?:ing)?>"
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-    use super::strip_thinking;
+    use super::{split_thinking, strip_thinking};
+
+    #[test]
+    fn thinking_is_kept_apart_without_its_tags() {
+        assert_eq!(
+            split_thinking("<think>a</think>b<THINKING> c\n</THINKING>d"),
+            ("bd".to_owned(), Some("a\n\nc".to_owned()))
+        );
+        assert_eq!(
+            split_thinking("reasons\n</think>\nanswer"),
+            ("answer".to_owned(), Some("reasons".to_owned()))
+        );
+        assert_eq!(split_thinking("plain"), ("plain".to_owned(), None));
+        assert_eq!(split_thinking("<think></think>plain"), ("plain".to_owned(), None));
+    }
 
     #[test]
     fn thinking_goes_wherever_it_stands() {

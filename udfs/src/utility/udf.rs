@@ -1,4 +1,4 @@
-//! SQL functions for utilities: window functions over the whole partition, and `novelty`.
+//! SQL functions for utilities: window functions over the whole partition, `novelty` and `linear_decay`.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -27,6 +27,7 @@ pub fn functions() -> Vec<Function> {
         window(PositiveDeltaNorm::default()),
         window(Softmax::default()),
         scalar(Novelty::default()),
+        scalar(LinearDecay::default()),
     ]
 }
 
@@ -262,5 +263,39 @@ scalar_function!(
         let counts = as_float64_array(&columns[0])?;
         let novelties: Float64Array = counts.iter().map(|count| super::novelty(count?)).collect();
         Ok(Arc::new(novelties) as ArrayRef)
+    }
+);
+
+scalar_function!(
+    /// `linear_decay(initial, last, generations, generation)`.
+    #[user_doc(
+        doc_section(label = "Utility"),
+        description = "Temperature that falls, or rises, on a line from `initial` at generation 0 to `last` at generation `generations`, and is flat beyond both ends. NULL when there are no generations.",
+        syntax_example = "linear_decay(initial, last, generations, generation)",
+        sql_example = "SELECT linear_decay(1, 0.1, 10, 5); -- 0.55",
+        argument(name = "initial", description = "Value at generation 0."),
+        argument(name = "last", description = "Value at the last generation."),
+        argument(name = "generations", description = "Number of the last generation."),
+        argument(name = "generation", description = "Generation, as in `run.progress`.")
+    )]
+    LinearDecay,
+    "linear_decay",
+    exact(&[
+        ("initial", DataType::Float64),
+        ("last", DataType::Float64),
+        ("generations", DataType::Float64),
+        ("generation", DataType::Float64)
+    ]),
+    DataType::Float64,
+    |columns: &[ArrayRef]| {
+        let columns = columns.iter().map(|column| as_float64_array(column));
+        let columns = columns.collect::<Result<Vec<&Float64Array>>>()?;
+        let values: Float64Array = (0..columns[0].len())
+            .map(|row| {
+                let value = |place: usize| columns[place].is_valid(row).then(|| columns[place].value(row));
+                super::linear_decay(value(0)?, value(1)?, value(2)?, value(3)?)
+            })
+            .collect();
+        Ok(Arc::new(values) as ArrayRef)
     }
 );

@@ -3,8 +3,9 @@
 use datafusion::prelude::SessionContext;
 use serde_json::{Value, json};
 
+use super::harness::number;
 use super::{Case, Check, Predicate, Suite};
-use crate::session::{booleans, floats, integers, number, number_list, put_table, rows, value};
+use crate::session::{booleans, floats, integers, number_list, put_table, rows, value};
 
 /// Medal thresholds.
 pub struct MedalPositions;

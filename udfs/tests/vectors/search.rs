@@ -3,8 +3,9 @@
 use datafusion::prelude::SessionContext;
 use serde_json::{Value, json};
 
+use super::harness::number;
 use super::{Case, Check, Suite};
-use crate::session::{booleans, column, floats, integers, number, put_table, rows, texts};
+use crate::session::{booleans, column, floats, integers, put_table, rows, texts};
 
 fn nodes(case: &Case) -> &[Value] {
     case.input["nodes"].as_array().map_or(&[], Vec::as_slice)

@@ -3,8 +3,9 @@
 use datafusion::prelude::SessionContext;
 use serde_json::{Value, json};
 
+use super::harness::number;
 use super::{Case, Check, Predicate, Suite};
-use crate::session::{column, floats, integers, number, put_table};
+use crate::session::{column, floats, integers, put_table, value};
 
 fn put_values(context: &SessionContext, values: &[Value]) {
     put_table(
@@ -88,5 +89,24 @@ impl Suite for Softmax {
         );
         let ours = column(context, &sql).await.unwrap();
         vec![Check::new("softmax", &case.input, &case.expected, Value::from(ours))]
+    }
+}
+
+/// Temperature of a generation.
+pub struct LinearDecay;
+
+impl Suite for LinearDecay {
+    const FILE: &'static str = "evo_linear_decay";
+
+    async fn checks(context: &SessionContext, case: &Case) -> Vec<Check> {
+        let [initial, last, generations, generation] =
+            ["initial_temp", "final_temp", "num_generations", "iteration"].map(|name| &case.input[name]);
+        let sql = format!("SELECT linear_decay({initial}, {last}, {generations}, {generation})");
+        vec![Check::new(
+            "linear_decay",
+            &case.input,
+            &case.expected,
+            value(context, &sql).await,
+        )]
     }
 }

@@ -131,7 +131,7 @@ async fn conduct(
         }
     };
     view.finish();
-    let outcome = match done.flatten() {
+    let outcome = match done {
         Ok(outcome) => outcome,
         Err(error) => {
             client.close().await;

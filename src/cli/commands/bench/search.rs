@@ -3,7 +3,8 @@
 use clap::Args;
 
 use crate::cli::error::CliError;
-use crate::dialect::{Evolve, EvolveOptions, OptionItem, OptionValue};
+use crate::cli::evolve_flags::{check_names, option_items};
+use crate::dialect::{Evolve, EvolveOptions};
 
 /// How each search goes.
 #[derive(Debug, Args)]
@@ -18,13 +19,13 @@ pub struct SearchArgs {
     #[arg(long, value_name = "NAME")]
     sandbox: Option<String>,
     /// Attempts that each search may commit.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     steps: Option<String>,
     /// Pipelines of each search that run at once.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     workers: Option<String>,
     /// Seed that the seeds of the repeats are derived from.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<String>,
     /// Any other option of EVOLVE, such as max_wall=2h or submit_repeats=3; may be repeated.
     #[arg(short = 'o', long = "option", value_name = "NAME=VALUE")]
@@ -34,18 +35,17 @@ pub struct SearchArgs {
 impl SearchArgs {
     /// The statement of each search, without its task.
     pub fn evolve(self) -> Result<Evolve, CliError> {
-        let mut items = Vec::new();
-        for (name, value) in [("steps", &self.steps), ("workers", &self.workers), ("seed", &self.seed)] {
-            if let Some(text) = value {
-                items.push(OptionItem::unplaced(name, value_of(text)));
-            }
-        }
-        for text in &self.options {
-            let (name, value) = text.split_once('=').ok_or_else(|| {
-                CliError::Usage(format!("--option {text}: write NAME=VALUE, such as submit_repeats=3"))
-            })?;
-            items.push(OptionItem::unplaced(name.trim(), value_of(value.trim())));
-        }
+        check_names(&[
+            ("policy", &self.policy),
+            ("model", &self.model),
+            ("sandbox", &self.sandbox),
+        ])?;
+        let flags = [
+            ("steps", &self.steps),
+            ("workers", &self.workers),
+            ("seed", &self.seed),
+        ];
+        let items = option_items(&flags, &self.options)?;
         Ok(Evolve {
             task_id: String::new(),
             policy: self.policy,
@@ -54,16 +54,6 @@ impl SearchArgs {
             options: EvolveOptions::from_items(&items).map_err(|error| CliError::Usage(error.message))?,
             is_async: false,
         })
-    }
-}
-
-/// A value as it is written in SQL: a number, true or false, else a text.
-fn value_of(text: &str) -> OptionValue {
-    match text {
-        "true" => OptionValue::Bool(true),
-        "false" => OptionValue::Bool(false),
-        _ if text.parse::<f64>().is_ok_and(f64::is_finite) => OptionValue::Number(text.to_owned()),
-        _ => OptionValue::Text(text.to_owned()),
     }
 }
 
@@ -117,8 +107,10 @@ mod tests {
     #[test]
     fn wrong_flags_are_refused() {
         let message = |arguments: &[&str]| evolve(arguments).unwrap_err().to_string();
-        assert!(message(&["--steps", "many"]).contains("option steps must be a whole number"));
-        assert!(message(&["-o", "nope=1"]).contains("unknown option nope"));
+        assert!(message(&["--steps", "many"]).contains("--steps many: must be a whole number of 1 or more"));
+        assert!(message(&["--steps", "-1"]).contains("--steps -1: must be"));
+        assert!(message(&["-o", "nope=1"]).contains("--option nope=1: unknown option nope"));
+        assert!(message(&["--model", ""]).contains("--model '': a name is wanted"));
         assert!(message(&["-o", "nope"]).contains("NAME=VALUE"));
     }
 }

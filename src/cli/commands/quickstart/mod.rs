@@ -37,17 +37,20 @@ const TIMEOUT: &str = "60s";
 const POLICY: &str = "openmle_evo";
 const MODEL: &str = "evolver";
 
+/// Tables keep whole numbers as signed ones.
+const LARGEST: u64 = 1 << 63;
+
 /// Arguments of `clade quickstart`.
 #[derive(Debug, Args)]
 pub struct QuickstartArgs {
     /// Programs to try.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 20, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..LARGEST))]
     steps: u64,
     /// Programs at once.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1024))]
     workers: u64,
     /// Seed of the search.
-    #[arg(long, default_value_t = 42)]
+    #[arg(long, default_value_t = 42, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(..LARGEST))]
     seed: u64,
 }
 

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::Check;
-use crate::session::number;
+use super::{Check, agrees, number};
 
 /// Whether our answer is what the rule says.
 pub type Expectation = fn(&Check) -> bool;
@@ -13,6 +12,19 @@ pub fn expectation(name: &str) -> Option<Expectation> {
     Some(match name {
         "null" => |check| check.ours.is_null(),
         "zero" => |check| number(&check.ours) == Some(0.0),
+        "true" => |check| check.ours == true,
+        "known" => |check| !check.ours.is_null(),
+        "the node ids"
+        | "by the status alone"
+        | "failures alone"
+        | "each node once"
+        | "nothing is dropped"
+        | "the good nodes" => |check| agrees(&check.input["ours"], &check.ours),
+        "the two fields of a summary" => |check| {
+            let fields = ["method_overview", "parent_comparison_experience"];
+            check.ours.as_object().is_some_and(|summary| summary.keys().eq(fields))
+                && check.ours["method_overview"] == check.reference["method_overview"]
+        },
         "a name" => |check| check.ours.as_str().is_some_and(|name| !name.is_empty()),
         "all that the reference has, and more" => |check| {
             let (Some(reference), Some(ours)) = (check.reference.as_array(), check.ours.as_array()) else {

@@ -1,19 +1,19 @@
-//! `clade export`: write a table or the result of a query to a file.
+//! `clade export TABLE|SQL`: write a table or the result of a query to a file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use clap::Args;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 use futures::{StreamExt, TryStreamExt};
 
+use super::new_file::NewFile;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -24,17 +24,6 @@ use crate::engine::{Notice, QueryOutput};
 
 /// Rows of one row group: small enough for readers that take one whole.
 const ROW_GROUP: usize = 100_000;
-
-/// Arguments of `clade export`.
-#[derive(Debug, Args)]
-pub struct ExportArgs {
-    /// Table, such as evo.nodes, or a query.
-    #[arg(value_name = "TABLE|SQL")]
-    source: String,
-    /// File to write; its ending chooses the format: parquet, csv, json or arrow.
-    #[arg(short, long, value_name = "FILE")]
-    out: PathBuf,
-}
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,21 +50,12 @@ impl Kind {
     }
 }
 
-/// Writes the file.
-pub async fn run(args: ExportArgs, context: &Context) -> Result<(), CliError> {
-    let kind = Kind::of(&args.out)?;
+/// Writes a table or the result of a query to a file.
+pub async fn run(source: &str, path: &Path, context: &Context) -> Result<(), CliError> {
+    let kind = Kind::of(path)?;
     let client = Client::reader(context).await?;
-    let output = plain(client.output(&query(&args.source)).await?)?;
-    // A reader of the file never sees half of it.
-    let folder = args
-        .out
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .prefix(".clade-export-")
-        .tempfile_in(folder)
-        .map_err(CliError::file(folder))?;
+    let output = plain(client.output(&query(source)).await?)?;
+    let mut file = NewFile::create(path)?;
     let rows = match kind {
         Kind::Parquet => {
             for notice in &output.notices {
@@ -83,21 +63,18 @@ pub async fn run(args: ExportArgs, context: &Context) -> Result<(), CliError> {
                     warn(context.stderr, text);
                 }
             }
-            parquet(output, file.as_file_mut()).await?
+            parquet(output, file.file()).await?
         }
         Kind::Text(format) => {
-            let out = file.reopen().map_err(CliError::file(&args.out))?;
+            let out = file.reopen()?;
             let mut printer = Printer::new(Box::new(BufWriter::new(out)), format, Terminal::PLAIN, context.stderr);
             let rows = printer.print(output).await?;
             printer.finish()?;
             rows
         }
     };
-    let file = file
-        .persist(&args.out)
-        .map_err(|error| CliError::file(&args.out)(error.error))?;
-    readable_by_others(&file).map_err(CliError::file(&args.out))?;
-    note(format!("wrote {rows} rows to {}", args.out.display()));
+    file.keep()?;
+    note(format!("wrote {rows} rows to {}", path.display()));
     Ok(())
 }
 
@@ -177,12 +154,6 @@ fn cast_batch(batch: &RecordBatch, schema: &SchemaRef) -> datafusion::error::Res
         })
         .collect::<Result<Vec<ArrayRef>, _>>()?;
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
-}
-
-/// A temporary file is private; a result is not.
-fn readable_by_others(file: &File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
 }
 
 #[cfg(test)]
