@@ -177,7 +177,7 @@ pub(super) fn misplaced(text: &str, known: &[String]) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-    use super::super::{Sources, entries};
+    use super::super::{SearchMode, Sources, entries};
     use super::*;
 
     #[test]
@@ -198,6 +198,73 @@ mod tests {
                 .lines()
                 .filter(|line| line.contains(" = ") && !line.starts_with('#'));
             assert_eq!(from_profile, written.count(), "{name}: {entries:?}");
+        }
+    }
+
+    #[test]
+    fn the_shipped_profiles_are_the_published_settings() {
+        let hours = |hours: u64| Some(hours * 3600);
+        for (name, steps, mode, workers, [sandbox, active, wall], seconds, depth, fresh) in [
+            (
+                "standard",
+                800,
+                SearchMode::Generation,
+                1,
+                [hours(12), hours(18), None],
+                7200,
+                10,
+                None,
+            ),
+            (
+                "multi_worker",
+                800,
+                SearchMode::Async,
+                4,
+                [hours(12), hours(18), None],
+                7200,
+                10,
+                None,
+            ),
+            (
+                "naturebench",
+                160,
+                SearchMode::Generation,
+                2,
+                [hours(4), None, hours(6)],
+                14_400,
+                2,
+                Some(0.2),
+            ),
+            (
+                "smoke",
+                6,
+                SearchMode::Async,
+                2,
+                [None, None, Some(900)],
+                120,
+                1,
+                None,
+            ),
+        ] {
+            let sources = Sources {
+                overrides: flag(name),
+                ..Sources::default()
+            };
+            let config = sources.load().unwrap().config;
+            let search = &config.search;
+            assert_eq!((search.steps, search.mode, search.workers), (steps, mode, workers), "{name}");
+            assert_eq!(
+                [
+                    search.max_sandbox_seconds,
+                    search.max_model_sandbox_seconds,
+                    search.max_wall_seconds
+                ],
+                [sandbox, active, wall],
+                "{name}"
+            );
+            assert_eq!(config.sandbox.wall_seconds, seconds, "{name}");
+            assert_eq!(search.settings.debug_depth, Some(depth), "{name}");
+            assert_eq!(search.settings.fresh_draft_probability, fresh, "{name}");
         }
     }
 

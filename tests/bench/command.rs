@@ -1,5 +1,9 @@
 //! `clade bench` and profiles from the command line.
 
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use crate::cli::fixture::{Outcome, Place, finish};
 use crate::cli::tasks::{TASK, package, python, with_python};
 
@@ -13,23 +17,6 @@ fn with_task() -> Place {
 
 fn csv(place: &Place, sql: &str) -> String {
     place.run(["sql", "-c", sql, "--format", "csv"]).ok()
-}
-
-#[test]
-fn every_command_explains_itself() {
-    let place = Place::new();
-    let commands: [&[&str]; 5] = [
-        &["bench"],
-        &["bench", "run"],
-        &["bench", "resume"],
-        &["bench", "list"],
-        &["bench", "show"],
-    ];
-    for command in commands {
-        let help = place.run(command.iter().copied().chain(["--help"])).ok();
-        let own = help.split("Common options:").next().unwrap().trim_end();
-        insta::assert_snapshot!(format!("help_{}", command.join("_")), own);
-    }
 }
 
 #[test]
@@ -119,6 +106,67 @@ fn a_suite_is_run_shown_and_resumed() {
     assert_eq!(
         csv(&place, "SELECT finished, missing FROM bench.suite_report"),
         "finished,missing\n4,0\n"
+    );
+}
+
+/// What is in the store for good: nothing of it may be made twice, or be another after the suite has gone on.
+const DONE: &str = "SELECT concat('node ', node_id, ' ', arrow_cast(finished_at, 'Int64')) AS done FROM evo.nodes
+    UNION ALL SELECT concat('request ', generation_id, ' ', arrow_cast(finished_at, 'Int64')) FROM evo.generations
+    UNION ALL SELECT concat('job ', job_id, ' ', arrow_cast(finished_at, 'Int64')) FROM sandbox.jobs
+    UNION ALL SELECT concat('grade ', submission_id, ' ', arrow_cast(graded_at, 'Int64')) FROM bench.grades";
+
+#[test]
+fn a_killed_suite_goes_on_and_repeats_nothing() {
+    let place = with_task();
+    let mut command = place.command([
+        "bench",
+        "run",
+        "--tasks",
+        "breast-cancer",
+        "--repeats",
+        "2",
+        "--name",
+        "s",
+        "--profile",
+        "smoke",
+        "--workers",
+        "1",
+    ]);
+    let mut child = command
+        .env("CLADE_PYTHON", python())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(told.any(|line| line.contains("breast-cancer #2: begins")));
+    // Killed amid the second search, with the first one done.
+    let nodes = "SELECT count(*) AS n FROM evo.nodes WHERE run_id = 's.breast-cancer.2'";
+    while csv(&place, nodes) == "n\n0\n" {}
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let lines = || -> BTreeSet<String> { csv(&place, DONE).lines().map(str::to_owned).collect() };
+    let before = lines();
+    let listed = place.run(["bench", "list", "--format", "csv"]).ok();
+    assert!(listed.contains("s,interrupted,"), "{listed}");
+
+    let resumed = with_python(&place, ["bench", "resume", "s", "--profile", "smoke"]);
+    for part in ["breast-cancer #2: goes on", "breast-cancer #2: finished after 6 steps"] {
+        assert!(resumed.stderr.contains(part), "{part} is not in\n{}", resumed.stderr);
+    }
+    assert!(!resumed.stderr.contains("breast-cancer #1"), "{}", resumed.stderr);
+    resumed.ok();
+    let after = lines();
+    let lost: Vec<_> = before.difference(&after).collect();
+    assert!(lost.is_empty(), "{lost:?}");
+    let counted = "SELECT (SELECT count(*) FROM evo.nodes) AS nodes,
+        (SELECT count(DISTINCT attempt_id) FROM evo.nodes) AS attempts,
+        (SELECT count(*) FROM evo.generations) AS requests,
+        (SELECT count(*) FROM bench.grades) AS grades,
+        (SELECT count(*) FROM sandbox.jobs WHERE split = 'final') AS final_jobs";
+    assert_eq!(
+        csv(&place, counted),
+        "nodes,attempts,requests,grades,final_jobs\n12,12,12,2,2\n"
     );
 }
 

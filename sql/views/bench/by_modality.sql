@@ -1,4 +1,6 @@
 -- One row a suite, modality, policy and model: rates over its tasks, as mean and standard deviation over the repeats.
+--
+-- tokens_per_medal and usd_per_medal are NULL where there is no medal, or where what a request spent is not known.
 SELECT suite_id,
        modality,
        policy,
@@ -17,8 +19,13 @@ SELECT suite_id,
        sum(silver)                  AS silver,
        sum(bronze)                  AS bronze,
        sum(tokens)                  AS tokens,
+       sum(unknown_tokens)          AS unknown_tokens,
        sum(cost_usd)                AS cost_usd,
        sum(unknown_costs)           AS unknown_costs,
-       sum(sandbox_seconds)         AS sandbox_seconds
+       sum(sandbox_seconds)         AS sandbox_seconds,
+       CASE WHEN sum(unknown_tokens) = 0
+            THEN sum(tokens) / nullif(CAST(sum(gold + silver + bronze) AS DOUBLE), 0) END   AS tokens_per_medal,
+       CASE WHEN sum(unknown_costs) = 0
+            THEN sum(cost_usd) / nullif(CAST(sum(gold + silver + bronze) AS DOUBLE), 0) END AS usd_per_medal
 FROM bench.by_repeat
 GROUP BY suite_id, modality, policy, model

@@ -15,6 +15,7 @@ SELECT suite_id,
        count(*) FILTER (WHERE medal = 'bronze')                                     AS bronze,
        avg(human_rank)                                                              AS mean_human_rank,
        sum(tokens)                                                                  AS tokens,
+       coalesce(sum(unknown_tokens), 0)                                             AS unknown_tokens,
        sum(cost_usd)                                                                AS cost_usd,
        coalesce(sum(unknown_costs), 0)                                              AS unknown_costs,
        sum(sandbox_seconds)                                                         AS sandbox_seconds

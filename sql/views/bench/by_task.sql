@@ -27,6 +27,7 @@ SELECT suite_id,
        count(*) FILTER (WHERE medal IN ('gold', 'silver', 'bronze'))
          / nullif(CAST(count(*) FILTER (WHERE status IN ('finished', 'failed')) AS DOUBLE), 0) AS medal_rate,
        sum(tokens)                                                       AS tokens,
+       coalesce(sum(unknown_tokens), 0)                                  AS unknown_tokens,
        sum(cost_usd)                                                     AS cost_usd,
        coalesce(sum(unknown_costs), 0)                                   AS unknown_costs,
        sum(sandbox_seconds)                                              AS sandbox_seconds

@@ -1,6 +1,6 @@
 -- One row a policy and model: graded runs, valid submissions, medals, and what a medal cost.
 --
--- usd_per_medal is NULL where the cost of a reply is not known.
+-- tokens_per_medal and usd_per_medal are NULL where there is no medal, or where what a request spent is not known.
 SELECT policy,
        model,
        runs,
@@ -12,10 +12,11 @@ SELECT policy,
        medals / CAST(runs AS DOUBLE)                                    AS medal_rate,
        mean_human_rank,
        tokens,
+       unknown_tokens,
        cost_usd,
        unknown_costs,
        sandbox_seconds,
-       tokens / nullif(CAST(medals AS DOUBLE), 0)                       AS tokens_per_medal,
+       CASE WHEN unknown_tokens = 0 THEN tokens / nullif(CAST(medals AS DOUBLE), 0) END AS tokens_per_medal,
        CASE WHEN unknown_costs = 0 THEN cost_usd / nullif(medals, 0) END AS usd_per_medal,
        sandbox_seconds / nullif(medals, 0)                              AS sandbox_seconds_per_medal
 FROM (
@@ -29,6 +30,7 @@ FROM (
          count(*) FILTER (WHERE medal IN ('gold', 'silver', 'bronze'))    AS medals,
          avg(human_rank)                                                  AS mean_human_rank,
          sum(tokens)                                                      AS tokens,
+         coalesce(sum(unknown_tokens), 0)                                 AS unknown_tokens,
          sum(cost_usd)                                                    AS cost_usd,
          coalesce(sum(unknown_costs), 0)                                  AS unknown_costs,
          sum(sandbox_seconds)                                             AS sandbox_seconds

@@ -4,8 +4,8 @@
 -- repeat is the run's number in its suite, or among the runs outside of suites with the same task, policy and model. The grade is
 -- that of the first run on the final data; mean_test_score and std_test_score are over all of them (submit_repeats).
 -- selection says how the node was chosen. gain is how far the test score is better than the leaderboard's median, in the
--- metric's own unit; NULL without one. tokens and cost_usd are those of all replies; unknown_costs counts replies whose
--- cost is not known and so not in it.
+-- metric's own unit; NULL without one. tokens and cost_usd are those of all requests; unknown_tokens and unknown_costs
+-- count requests of which that is not known (bench.spend).
 SELECT r.run_id,
        r.task_id,
        r.policy,
@@ -35,6 +35,7 @@ SELECT r.run_id,
        f.std_test_score,
        u.tokens,
        u.cost_usd,
+       u.unknown_tokens,
        u.unknown_costs,
        x.model_seconds,
        x.sandbox_seconds,
@@ -55,9 +56,9 @@ LEFT JOIN (
   FROM bench.grades WHERE run_id IS NOT NULL AND role IS DISTINCT FROM 'incumbent'
   GROUP BY run_id, node_id) f ON f.run_id = g.run_id AND f.node_id = g.node_id
 LEFT JOIN (
-  SELECT run_id, sum(tokens_prompt + tokens_completion) AS tokens, sum(cost_usd) AS cost_usd,
-         count(*) FILTER (WHERE cost_usd IS NULL) AS unknown_costs
-  FROM evo.generations WHERE run_id IS NOT NULL
+  SELECT run_id, sum(tokens) AS tokens, sum(unknown_tokens) AS unknown_tokens,
+         sum(cost_usd) AS cost_usd, sum(unknown_costs) AS unknown_costs
+  FROM bench.spend
   GROUP BY run_id) u ON u.run_id = r.run_id
 LEFT JOIN (
   SELECT run_id, sum(model_seconds) AS model_seconds, sum(sandbox_seconds) AS sandbox_seconds

@@ -1,12 +1,15 @@
 -- One row a search that a suite wants: where it stands, what came of it, and why where nothing did.
 --
--- status is that of its run, or planned, task_missing or not_started where it has none.
+-- status is that of its run, or planned, task_missing or not_started where it has none. A run that could not be gone on with
+-- has failed.
 SELECT s.suite_id,
        s.task_id,
        s.repeat,
        s.run_id,
        s.seed,
-       CASE WHEN s.status = 'planned' THEN coalesce(r.status, s.status) ELSE s.status END AS status,
+       CASE WHEN s.status = 'planned' THEN coalesce(r.status, s.status)
+            WHEN s.status = 'not_started' AND r.run_id IS NOT NULL THEN 'failed'
+            ELSE s.status END                                                             AS status,
        coalesce(n.steps, 0)                                                               AS steps,
        r.steps_limit,
        p.validation_score,

@@ -1,7 +1,7 @@
 -- One row a suite: how far it is, its rates as mean and standard deviation over the repeats, and what a medal cost.
 --
 -- Rates are over the searches that have ended by themselves; searches of tasks that are not imported (missing) are none of them.
--- usd_per_medal is NULL where the cost of a reply is not known.
+-- tokens_per_medal and usd_per_medal are NULL where there is no medal, or where what a request spent is not known.
 SELECT q.suite_id,
        q.definition,
        q.policy,
@@ -22,10 +22,11 @@ SELECT q.suite_id,
        m.silver,
        m.bronze,
        m.tokens,
+       m.unknown_tokens,
        m.cost_usd,
        m.unknown_costs,
        m.sandbox_seconds,
-       m.tokens / nullif(m.medals, 0)                                   AS tokens_per_medal,
+       CASE WHEN m.unknown_tokens = 0 THEN m.tokens / nullif(m.medals, 0) END AS tokens_per_medal,
        CASE WHEN m.unknown_costs = 0 THEN m.cost_usd / nullif(m.medals, 0) END AS usd_per_medal,
        m.sandbox_seconds / nullif(m.medals, 0)                          AS sandbox_seconds_per_medal,
        q.created_at,
@@ -52,6 +53,7 @@ LEFT JOIN (
          sum(bronze)                  AS bronze,
          CAST(sum(gold + silver + bronze) AS DOUBLE) AS medals,
          sum(tokens)                  AS tokens,
+         sum(unknown_tokens)          AS unknown_tokens,
          sum(cost_usd)                AS cost_usd,
          sum(unknown_costs)           AS unknown_costs,
          sum(sandbox_seconds)         AS sandbox_seconds
@@ -65,6 +67,7 @@ LEFT JOIN (
            sum(silver)                                              AS silver,
            sum(bronze)                                              AS bronze,
            sum(tokens)                                              AS tokens,
+           sum(unknown_tokens)                                      AS unknown_tokens,
            sum(cost_usd)                                            AS cost_usd,
            sum(unknown_costs)                                       AS unknown_costs,
            sum(sandbox_seconds)                                     AS sandbox_seconds
