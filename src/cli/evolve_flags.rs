@@ -47,7 +47,10 @@ pub fn check(written: &str, item: &OptionItem) -> Result<(), CliError> {
 /// # Errors
 /// When a name is given and empty.
 pub fn check_names(names: &[(&str, &Option<String>)]) -> Result<(), CliError> {
-    match names.iter().find(|(_, name)| name.as_deref().is_some_and(str::is_empty)) {
+    match names
+        .iter()
+        .find(|(_, name)| name.as_deref().is_some_and(str::is_empty))
+    {
         Some((flag, _)) => Err(CliError::Usage(format!("--{flag} '': a name is wanted"))),
         None => Ok(()),
     }

@@ -235,16 +235,7 @@ mod tests {
                 2,
                 Some(0.2),
             ),
-            (
-                "smoke",
-                6,
-                SearchMode::Async,
-                2,
-                [None, None, Some(900)],
-                120,
-                1,
-                None,
-            ),
+            ("smoke", 6, SearchMode::Async, 2, [None, None, Some(900)], 120, 1, None),
         ] {
             let sources = Sources {
                 overrides: flag(name),
@@ -252,7 +243,11 @@ mod tests {
             };
             let config = sources.load().unwrap().config;
             let search = &config.search;
-            assert_eq!((search.steps, search.mode, search.workers), (steps, mode, workers), "{name}");
+            assert_eq!(
+                (search.steps, search.mode, search.workers),
+                (steps, mode, workers),
+                "{name}"
+            );
             assert_eq!(
                 [
                     search.max_sandbox_seconds,

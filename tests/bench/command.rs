@@ -138,7 +138,9 @@ fn a_killed_suite_goes_on_and_repeats_nothing() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let mut told = BufReader::new(child.stderr.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
     assert!(told.any(|line| line.contains("breast-cancer #2: begins")));
     // Killed amid the second search, with the first one done.
     let nodes = "SELECT count(*) AS n FROM evo.nodes WHERE run_id = 's.breast-cancer.2'";

@@ -23,9 +23,12 @@ async fn the_standard_profile_bounds_a_run_as_published() {
     add_task(&engine, "toy").await;
     let client = session(&engine);
     // Eight hundred steps of programs that take no time; what bounds them is what is looked at.
-    rows(&client, "EVOLVE TASK 'toy' WITH (seed => 1, grade => false, id => 'r', max_jobs => 3)")
-        .await
-        .unwrap();
+    rows(
+        &client,
+        "EVOLVE TASK 'toy' WITH (seed => 1, grade => false, id => 'r', max_jobs => 3)",
+    )
+    .await
+    .unwrap();
     let run = table(&client, "SELECT mode, steps_limit FROM evo.runs").await;
     assert!(run.contains("generation") && run.contains("800"), "{run}");
     let budgets = table(
@@ -33,7 +36,11 @@ async fn the_standard_profile_bounds_a_run_as_published() {
         "SELECT resource, \"limit\" FROM system.budgets WHERE \"limit\" IS NOT NULL ORDER BY resource",
     )
     .await;
-    for (resource, limit) in [("sandbox_seconds", "43200"), ("active_seconds", "64800"), ("steps", "800")] {
+    for (resource, limit) in [
+        ("sandbox_seconds", "43200"),
+        ("active_seconds", "64800"),
+        ("steps", "800"),
+    ] {
         let line = budgets.lines().find(|line| line.contains(resource));
         assert!(line.is_some_and(|line| line.contains(limit)), "{resource}\n{budgets}");
     }

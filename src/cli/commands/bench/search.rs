@@ -40,11 +40,7 @@ impl SearchArgs {
             ("model", &self.model),
             ("sandbox", &self.sandbox),
         ])?;
-        let flags = [
-            ("steps", &self.steps),
-            ("workers", &self.workers),
-            ("seed", &self.seed),
-        ];
+        let flags = [("steps", &self.steps), ("workers", &self.workers), ("seed", &self.seed)];
         let items = option_items(&flags, &self.options)?;
         Ok(Evolve {
             task_id: String::new(),
