@@ -150,7 +150,10 @@ pub fn check_tables(root: &Path, tables: &Tables) -> Vec<Check> {
     let mut faults = Vec::new();
     let missing: Vec<&str> = [DESCRIPTION, SAMPLE, ANSWER, METRIC]
         .into_iter()
-        .filter(|p| !root.join(p).is_file() && !(*p == ANSWER && tables.answer.is_some()))
+        .filter(|p| match *p {
+            ANSWER => tables.answer.is_none(),
+            path => !root.join(path).is_file(),
+        })
         .collect();
     if !missing.is_empty() {
         faults.push(Check::failed(

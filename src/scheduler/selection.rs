@@ -99,7 +99,7 @@ pub async fn chosen_before(services: &Services, node_id: &str, by: Option<&str>)
 }
 
 async fn nodes(services: &Services, sql: &str, parameter: &str, value: &str, by: Option<&str>) -> Result<Vec<Chosen>> {
-    let read = async || {
+    let read = async || -> datafusion::error::Result<Vec<Chosen>> {
         let parameters = [(parameter, ScalarValue::from(value))];
         let rows = services.queries.rows(sql, &parameters, None, None).await?;
         rows.iter().map(|row| Chosen::of(row, by)).collect()

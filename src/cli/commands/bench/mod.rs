@@ -25,7 +25,7 @@ enum BenchAction {
     ///
     /// Every search is a run of its own: one that fails stops no other. Tasks that are not imported are reported and left
     /// out. Ctrl-C finishes the programs in flight and ends; `clade bench resume` goes on.
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Go on with a suite: with what never began, was interrupted or failed.
     ///
     /// Options, policy, sandbox limits and tasks must be those that the suite began with. Tasks that were not imported then
@@ -43,7 +43,7 @@ enum BenchAction {
 /// Runs the action.
 pub async fn run(args: BenchArgs, context: &Context) -> Result<(), CliError> {
     match args.action {
-        BenchAction::Run(args) => run::run(args, context).await,
+        BenchAction::Run(args) => run::run(*args, context).await,
         BenchAction::Resume(args) => run::resume(args, context).await,
         BenchAction::List { format } => list::run(format, context).await,
         BenchAction::Show(args) => show::run(args, context).await,
