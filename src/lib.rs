@@ -21,3 +21,4 @@ pub mod report;
 pub mod sandbox;
 pub mod scheduler;
 pub mod session;
+pub mod suite;

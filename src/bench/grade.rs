@@ -40,6 +40,31 @@ pub struct GradeRow {
     pub grade: Grade,
     /// When it was graded.
     pub graded_at: DateTime<Utc>,
+    /// Part it plays in its run.
+    pub role: Option<GradeRole>,
+    /// Number of the node's run on the final data, from 1.
+    pub repeat: Option<i64>,
+    /// How the node was chosen.
+    pub selection: Option<String>,
+}
+
+/// Part that a grade plays in its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GradeRole {
+    /// Of the node that the run ended with.
+    Final,
+    /// Of a node that was the best so far at some step.
+    Incumbent,
+}
+
+impl GradeRole {
+    /// Name as stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Final => "final",
+            Self::Incumbent => "incumbent",
+        }
+    }
 }
 
 impl Grade {
@@ -95,6 +120,9 @@ impl GradeRow {
             ("leaderboard_median", standing.leaderboard_median.into()),
             ("detail", detail.clone().into()),
             ("graded_at", self.graded_at.into()),
+            ("role", self.role.map(GradeRole::as_str).into()),
+            ("repeat", self.repeat.into()),
+            ("selection", self.selection.clone().into()),
         ])?;
         Ok(rows)
     }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::commands::{
-    config::ConfigArgs, diff::DiffArgs, doctor::DoctorArgs, evolve::EvolveArgs, exec::ExecArgs, export::ExportArgs,
-    grade::GradeArgs, init::InitArgs, model::ModelArgs, plot::PlotArgs, policy::PolicyArgs, prompt::PromptArgs,
-    quickstart::QuickstartArgs, report::ReportArgs, runs::RunsArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs,
-    watch::WatchArgs,
+    bench::BenchArgs, config::ConfigArgs, diff::DiffArgs, doctor::DoctorArgs, evolve::EvolveArgs, exec::ExecArgs,
+    export::ExportArgs, grade::GradeArgs, init::InitArgs, model::ModelArgs, plot::PlotArgs, policy::PolicyArgs,
+    prompt::PromptArgs, quickstart::QuickstartArgs, report::ReportArgs, runs::RunsArgs, show::ShowArgs, sql::SqlArgs,
+    task::TaskArgs, watch::WatchArgs,
 };
 use super::printer::Format;
 use super::terminal::ColorChoice;
@@ -45,6 +45,9 @@ pub struct GlobalArgs {
     /// Configuration file [default: ./clade.toml when there is one, or CLADE_CONFIG].
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Profile of the search: standard, multi_worker, naturebench, smoke, or an own one.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub profile: Option<String>,
     /// Set a key of the configuration, such as search.steps=16; may be repeated.
     #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
@@ -135,6 +138,8 @@ pub enum Command {
     /// What is left out has the default of the configuration; `clade config search` shows it. Ctrl-C finishes the
     /// programs in flight and ends; a second one ends at once. `clade runs resume` goes on.
     Evolve(Box<EvolveArgs>),
+    /// Search on several tasks, several times each, and compare.
+    Bench(BenchArgs),
     /// Run one program as a candidate and print its job.
     Exec(ExecArgs),
     /// List, cancel and resume runs.
@@ -176,6 +181,7 @@ impl GlobalArgs {
                 self.store.as_ref().map(|path| path.to_string_lossy().into_owned()),
             ),
             ("log.level", "--log", self.log.clone()),
+            ("search.profile", "--profile", self.profile.clone()),
         ];
         for (key, flag, value) in flags {
             if let Some(value) = value {

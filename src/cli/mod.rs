@@ -6,6 +6,7 @@ mod commands;
 mod conduct;
 mod context;
 mod error;
+mod evolve_flags;
 mod interrupt;
 mod logging;
 mod output;

@@ -53,6 +53,21 @@ pub enum ConfigError {
         /// What is wrong with it.
         message: String,
     },
+    /// A profile that there is not.
+    #[error(
+        "there is no profile '{name}', which {origin} names: the profiles are {}; own ones are files NAME.toml in {folder}",
+        .known.join(", ")
+    )]
+    UnknownProfile {
+        /// Its name.
+        name: String,
+        /// Who names it.
+        origin: String,
+        /// The profiles that there are.
+        known: Vec<String>,
+        /// Folder of own profiles.
+        folder: String,
+    },
     /// An override on the command line that is no `KEY=VALUE`.
     #[error("'{text}' is no setting: write KEY=VALUE, such as search.steps=16")]
     Override {

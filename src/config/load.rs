@@ -1,6 +1,6 @@
 //! The layers: defaults < file < environment < command line, merged by figment.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use figment::error::Kind;
 use figment::providers::{Format, Toml};
@@ -9,6 +9,8 @@ use figment::{Error as FigmentError, Figment, Metadata, Profile, Provider};
 
 use super::environment::{self, FILE_VARIABLE};
 use super::error::ConfigError;
+use super::place::Texts;
+use super::profile::{self, Layer};
 use super::{Config, entries, validate};
 use crate::model::ModelOptions;
 
@@ -50,7 +52,14 @@ pub struct Sources {
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
+    layers: Layers,
+}
+
+/// Merged layers, and the texts that some of them came from.
+#[derive(Debug, Clone, Default)]
+struct Layers {
     figment: Figment,
+    texts: Texts,
 }
 
 /// One value of one key, from one place.
@@ -88,43 +97,75 @@ impl Sources {
         }
     }
 
-    /// Reads and merges all layers.
+    /// Reads and merges all layers. A profile lies right below the rest of the layer that names it.
     pub fn load(&self) -> Result<Loaded, ConfigError> {
-        let defaults = Figment::new().merge(Named {
-            name: DEFAULT_ORIGIN.to_owned(),
-            provider: Toml::string(DEFAULTS),
-        });
-        let known = entries::keys(&extract(&defaults)?);
-
-        let mut figment = defaults;
-        if let Some(path) = self.config_file()? {
-            let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Unreadable {
-                path: path.clone(),
-                source,
-            })?;
-            figment = figment.merge(Named {
-                name: path.display().to_string(),
-                provider: Toml::string(&text),
-            });
-        }
-        let exempt = entries::variables_named_in(&extract_value(&figment)?);
-        for setting in environment::settings(&self.environment, &known, &ModelOptions::KEYS, &exempt)? {
-            figment = figment.merge(setting);
-        }
-        for item in &self.overrides {
-            let origin = format!("command line ({})", item.flag);
-            figment = figment.merge(Setting {
-                key: item.key.clone(),
-                value: item.value.clone(),
-                origin,
-            });
+        let mut layers = Layers::default();
+        layers.add_text(DEFAULT_ORIGIN, DEFAULTS);
+        let known = entries::keys(&layers.config()?);
+        let file = self.read_file()?;
+        let file = file.as_ref().map(|(origin, text)| (origin.as_str(), text.as_str()));
+        let chosen = profile::chosen(file, &self.environment, &self.overrides);
+        for layer in Layer::ALL {
+            if let Some(chosen) = chosen.as_ref().filter(|chosen| chosen.layer == layer) {
+                let profile = profile::read(chosen, self.beside()?.as_deref())?;
+                if let Some(key) = profile::misplaced(&profile.text, &known) {
+                    layers.texts.add(&profile.origin, &profile.text);
+                    let path: Vec<&str> = key.split('.').collect();
+                    return Err(ConfigError::Invalid {
+                        origin: layers.texts.place(&profile.origin, &path),
+                        message: "a profile sets keys of [search] and [sandbox], and names no other profile".to_owned(),
+                        key,
+                    });
+                }
+                layers.add_text(&profile.origin, &profile.text);
+            }
+            match layer {
+                Layer::File => {
+                    if let Some((origin, text)) = file {
+                        layers.add_text(origin, text);
+                    }
+                }
+                Layer::Environment => {
+                    let exempt = entries::variables_named_in(&layers.value()?);
+                    for setting in environment::settings(&self.environment, &known, &ModelOptions::KEYS, &exempt)? {
+                        layers.add_setting(setting);
+                    }
+                }
+                Layer::CommandLine => {
+                    for item in &self.overrides {
+                        layers.add_setting(Setting {
+                            key: item.key.clone(),
+                            value: item.value.clone(),
+                            origin: format!("command line ({})", item.flag),
+                        });
+                    }
+                }
+            }
         }
         let loaded = Loaded {
-            config: extract(&figment)?,
-            figment,
+            config: layers.config()?,
+            layers,
         };
         validate::check(&loaded)?;
         Ok(loaded)
+    }
+
+    /// The configuration file with its name, when there is one.
+    fn read_file(&self) -> Result<Option<(String, String)>, ConfigError> {
+        let Some(path) = self.config_file()? else {
+            return Ok(None);
+        };
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(Some((path.display().to_string(), text))),
+            Err(source) => Err(ConfigError::Unreadable { path, source }),
+        }
+    }
+
+    /// The folder of the configuration file; without one, the folder that is looked for it.
+    fn beside(&self) -> Result<Option<PathBuf>, ConfigError> {
+        let file = self.config_file()?;
+        let folder = file.as_deref().and_then(Path::parent).map(Path::to_owned);
+        Ok(folder.or_else(|| self.folder.clone()))
     }
 
     /// The file to read: the named one, that of [`FILE_VARIABLE`], else `clade.toml` when there is one.
@@ -158,16 +199,63 @@ impl Loaded {
     /// Where the value of a key came from; none when nothing set it.
     pub fn origin(&self, key: &[String]) -> Option<String> {
         let (first, rest) = key.split_first()?;
-        let mut value = self.figment.find_value(first).ok()?;
+        let mut value = self.layers.figment.find_value(first).ok()?;
         for part in rest {
             value = match value {
                 Value::Dict(_, mut dict) => dict.remove(part)?,
                 _ => return None,
             };
         }
-        self.figment
+        self.layers
+            .figment
             .get_metadata(value.tag())
             .map(|metadata| metadata.name.to_string())
+    }
+
+    /// The same with the line, where the value came from a text.
+    pub(super) fn place(&self, key: &[String]) -> Option<String> {
+        self.origin(key).map(|origin| self.layers.texts.place(&origin, key))
+    }
+}
+
+impl Layers {
+    fn add_text(&mut self, origin: &str, text: &str) {
+        self.texts.add(origin, text);
+        self.merge(Named {
+            name: origin.to_owned(),
+            provider: Toml::string(text),
+        });
+    }
+
+    /// Adds a text of the environment or of the command line. Short decimal numbers would be read in single precision, so they are
+    /// added as numbers where the key does not want a text.
+    fn add_setting(&mut self, setting: Setting) {
+        if let Some(decimal) = setting.decimal() {
+            let with_number = self.figment.clone().merge(decimal);
+            if with_number.extract_lossy::<Config>().is_ok() {
+                self.figment = with_number;
+                return;
+            }
+        }
+        self.merge(setting);
+    }
+
+    fn merge(&mut self, provider: impl Provider) {
+        self.figment = std::mem::take(&mut self.figment).merge(provider);
+    }
+
+    /// The configuration; texts of the environment and the command line are read as numbers and flags where the key wants one.
+    fn config(&self) -> Result<Config, ConfigError> {
+        self.figment
+            .extract_lossy()
+            .map_err(|error| translate(error, &self.texts))
+    }
+
+    /// The layers as plain values.
+    fn value(&self) -> Result<Value, ConfigError> {
+        self.figment
+            .extract::<Value>()
+            .map_err(|error| translate(error, &self.texts))
     }
 }
 
@@ -187,32 +275,51 @@ impl<P: Provider> Provider for Named<P> {
     }
 }
 
-impl Provider for Setting {
-    fn metadata(&self) -> Metadata {
-        Metadata::named(self.origin.clone())
+impl Setting {
+    /// The same as a number, where it is one with a fraction or an exponent.
+    fn decimal(&self) -> Option<Decimal<'_>> {
+        let number = self.value.parse::<f64>().ok().filter(|number| number.is_finite())?;
+        self.value
+            .contains(['.', 'e', 'E'])
+            .then_some(Decimal { setting: self, number })
     }
 
-    fn data(&self) -> Result<Map<Profile, Dict>, FigmentError> {
-        match figment::util::nest(&self.key, Value::from(self.value.clone())) {
+    fn data_with(&self, value: Value) -> Result<Map<Profile, Dict>, FigmentError> {
+        match figment::util::nest(&self.key, value) {
             Value::Dict(_, dict) => Ok(Profile::Default.collect(dict)),
             _ => Err(FigmentError::from(format!("'{}' is no key of a section", self.key))),
         }
     }
 }
 
-/// The configuration of the merged layers; texts of the environment and the command line are read as numbers and flags
-/// where the key wants one.
-fn extract(figment: &Figment) -> Result<Config, ConfigError> {
-    figment.extract_lossy().map_err(translate)
+impl Provider for Setting {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(self.origin.clone())
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, FigmentError> {
+        self.data_with(Value::from(self.value.clone()))
+    }
 }
 
-/// The merged layers as plain values.
-fn extract_value(figment: &Figment) -> Result<Value, ConfigError> {
-    figment.extract::<Value>().map_err(translate)
+/// A setting whose text is a decimal number.
+struct Decimal<'a> {
+    setting: &'a Setting,
+    number: f64,
+}
+
+impl Provider for Decimal<'_> {
+    fn metadata(&self) -> Metadata {
+        self.setting.metadata()
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, FigmentError> {
+        self.setting.data_with(Value::from(self.number))
+    }
 }
 
 /// Figment's error in our words.
-fn translate(error: FigmentError) -> ConfigError {
+fn translate(error: FigmentError, texts: &Texts) -> ConfigError {
     let origin = error
         .metadata
         .as_ref()
@@ -231,11 +338,12 @@ fn translate(error: FigmentError) -> ConfigError {
                 parts.push(name);
                 parts.join(".")
             };
+            let path: Vec<&str> = prefix.iter().copied().chain([field.as_str()]).collect();
             ConfigError::UnknownKey {
                 near: nearest(&full(&field), expected.iter().map(|name| full(name))),
                 known: expected.iter().map(|name| full(name)).collect(),
+                origin: texts.place(&origin, &path),
                 key: full(&field),
-                origin,
             }
         }
         kind if key.is_empty() => ConfigError::Syntax {
@@ -244,7 +352,7 @@ fn translate(error: FigmentError) -> ConfigError {
         },
         kind => ConfigError::Invalid {
             key,
-            origin,
+            origin: texts.place(&origin, &error.path),
             message: kind.to_string(),
         },
     }

@@ -1,4 +1,4 @@
-//! Configuration: embedded defaults < file < `CLADE_*` environment < command line.
+//! Configuration: embedded defaults < file < `CLADE_*` environment < command line; one of them may name a profile.
 //!
 //! Each section is a struct of its own module; a key that no struct knows is an error that names the key and where it
 //! came from. [`Sources`] says what to read, [`Loaded`] is the result together with the origin of every value.
@@ -10,6 +10,8 @@ mod error;
 mod load;
 mod log;
 mod machine;
+mod place;
+mod profile;
 mod prompts;
 mod python;
 mod sandbox;

@@ -4,10 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench::FinalSelection;
+
 /// Defaults of a search run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchConfig {
+    /// Profile that was chosen; its values lie below the rest of the layer that names it.
+    pub profile: Option<String>,
     /// Selection policy.
     pub policy: String,
     /// Model that writes the programs.
@@ -52,6 +56,12 @@ pub struct SearchConfig {
     pub final_seconds: Option<u64>,
     /// At the end, run the chosen program on the final data and grade it.
     pub grade: bool,
+    /// What the final selection goes by.
+    pub final_selection: FinalSelection,
+    /// Times the chosen program is run on the final data.
+    pub submit_repeats: u32,
+    /// Grade every node that was the best so far, too.
+    pub grade_incumbents: bool,
     /// Times an attempt is taken up before it counts as failed.
     pub max_tries: u32,
     /// Settings that policies read; what is not set is each policy's own default.
@@ -80,6 +90,8 @@ pub struct PolicySettings {
     pub drafts: Option<u64>,
     /// Longest chain of debug steps on one fault.
     pub debug_depth: Option<u64>,
+    /// Seconds in model and sandbox after which a chain of debug steps ends.
+    pub debug_seconds: Option<u64>,
     /// Chance that a failed leaf is debugged rather than a good node improved.
     pub debug_probability: Option<f64>,
     /// Chance of a crossover once it is allowed.

@@ -124,25 +124,42 @@ fn texts_become_numbers_flags_and_sizes() {
 }
 
 #[test]
+fn decimal_numbers_keep_their_precision_and_texts_stay_texts() {
+    let sources = Sources {
+        environment: environment(&[
+            ("CLADE_SEARCH_TEMPERATURE", "0.1"),
+            ("CLADE_MODELS_Q_PROVIDER", "openai"),
+            ("CLADE_MODELS_Q_ENDPOINT", "http://localhost:1/v1"),
+            ("CLADE_MODELS_Q_MODEL", "4.5"),
+        ]),
+        overrides: vec![Override::parse("search.top_p=0.7", "--set").unwrap()],
+        ..Sources::default()
+    };
+    let config = sources.load().unwrap().config;
+    assert_eq!((config.search.temperature, config.search.top_p), (0.1, 0.7));
+    assert_eq!(config.models["q"].model.as_deref(), Some("4.5"));
+}
+
+#[test]
 fn unknown_keys_name_key_and_origin() {
     let cases = [
         (
             "[search]\nstepz = 10\n",
-            "unknown key 'search.stepz' in FOLDER/clade.toml; did you mean 'search.steps'?",
+            "unknown key 'search.stepz' in FOLDER/clade.toml:2; did you mean 'search.steps'?",
         ),
         (
             "[serch]\nsteps = 10\n",
-            "unknown key 'serch' in FOLDER/clade.toml; did you mean 'search'?",
+            "unknown key 'serch' in FOLDER/clade.toml:1; did you mean 'search'?",
         ),
         (
             "[store.s3]\nxyz = 1\n",
-            "unknown key 'store.s3.xyz' in FOLDER/clade.toml; known there: store.s3.region, store.s3.endpoint, \
+            "unknown key 'store.s3.xyz' in FOLDER/clade.toml:2; known there: store.s3.region, store.s3.endpoint, \
              store.s3.allow_http, store.s3.access_key_id_env, store.s3.secret_access_key_env, \
              store.s3.session_token_env",
         ),
         (
             "[models.a]\nprovider = \"openai\"\nendpiont = \"x\"\n",
-            "unknown key 'models.a.endpiont' in FOLDER/clade.toml; did you mean 'models.a.endpoint'?",
+            "unknown key 'models.a.endpiont' in FOLDER/clade.toml:3; did you mean 'models.a.endpoint'?",
         ),
     ];
     for (text, expected) in cases {
@@ -185,27 +202,27 @@ fn wrong_types_and_ranges_name_key_and_origin() {
     let cases = [
         (
             "[search]\nsteps = \"many\"\n",
-            "'search.steps' in FOLDER/clade.toml: invalid type: found string \"many\", expected u64",
+            "'search.steps' in FOLDER/clade.toml:2: invalid type: found string \"many\", expected u64",
         ),
         (
             "[search]\nsteps = 0\n",
-            "'search.steps' in FOLDER/clade.toml: must be at least 1",
+            "'search.steps' in FOLDER/clade.toml:2: must be at least 1",
         ),
         (
             "[search]\ntop_p = 1.5\n",
-            "'search.top_p' in FOLDER/clade.toml: must be above 0 and at most 1",
+            "'search.top_p' in FOLDER/clade.toml:2: must be above 0 and at most 1",
         ),
         (
             "[search.settings]\nnovelty_weight = nan\n",
-            "'search.settings.novelty_weight' in FOLDER/clade.toml: must be finite and not negative",
+            "'search.settings.novelty_weight' in FOLDER/clade.toml:2: must be finite and not negative",
         ),
         (
             "[sandbox]\nmemory = \"lots\"\n",
-            "'sandbox.memory' in FOLDER/clade.toml: 'lots' is no size: write bytes or a number with a unit, such as 512MiB or 4GiB",
+            "'sandbox.memory' in FOLDER/clade.toml:2: 'lots' is no size: write bytes or a number with a unit, such as 512MiB or 4GiB",
         ),
         (
             "[search]\nmode = \"fast\"\n",
-            "'search.mode' in FOLDER/clade.toml: unknown variant: found `fast`, expected ``async` or `generation``",
+            "'search.mode' in FOLDER/clade.toml:2: unknown variant: found `fast`, expected ``async` or `generation``",
         ),
         (
             "[models.a]\nprovider = \"openai\"\n",

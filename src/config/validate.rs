@@ -13,7 +13,7 @@ const NOT_EMPTY: &str = "must not be empty";
 pub(super) fn check(loaded: &Loaded) -> Result<(), ConfigError> {
     let problem = |key: &str, message: &str| {
         let path: Vec<String> = key.split('.').map(str::to_owned).collect();
-        let origin = loaded.origin(&path).unwrap_or_else(|| "the configuration".to_owned());
+        let origin = loaded.place(&path).unwrap_or_else(|| "the configuration".to_owned());
         ConfigError::Invalid {
             key: key.to_owned(),
             origin,
@@ -88,6 +88,11 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
         ),
         ("search.max_output_tokens", search.max_output_tokens > 0, AT_LEAST_ONE),
         ("search.final_seconds", search.final_seconds != Some(0), AT_LEAST_ONE),
+        (
+            "search.submit_repeats",
+            (1..=100).contains(&search.submit_repeats),
+            "must be from 1 to 100",
+        ),
         ("search.max_tries", search.max_tries > 0, AT_LEAST_ONE),
         ("search.max_tokens", search.max_tokens != Some(0), AT_LEAST_ONE),
         ("search.max_jobs", search.max_jobs != Some(0), AT_LEAST_ONE),
@@ -110,6 +115,11 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
         (
             "search.settings.migration_size",
             settings.migration_size != Some(0),
+            AT_LEAST_ONE,
+        ),
+        (
+            "search.settings.debug_seconds",
+            settings.debug_seconds != Some(0),
             AT_LEAST_ONE,
         ),
         (

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::option::{OptionType, OptionValue, Range, option_table};
+use crate::bench::FinalSelection;
 
 /// How a run feeds its workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,6 +32,21 @@ impl OptionType for RunMode {
         [Self::Generation, Self::Async]
             .into_iter()
             .find(|mode| mode.as_str().eq_ignore_ascii_case(text))
+    }
+
+    fn write(&self) -> OptionValue {
+        OptionValue::Text(self.as_str().to_owned())
+    }
+}
+
+impl OptionType for FinalSelection {
+    const KIND: &'static str = "'evaluator' or 'self_reported'";
+
+    fn read(value: &OptionValue, _range: Range) -> Option<Self> {
+        let OptionValue::Text(text) = value else { return None };
+        Self::ALL
+            .into_iter()
+            .find(|selection| selection.as_str().eq_ignore_ascii_case(text))
     }
 
     fn write(&self) -> OptionValue {
@@ -90,6 +106,12 @@ option_table! {
         allow_unknown_cost: bool, Range::Any;
         /// At the end, run the chosen program on the final data and grade it. Default true.
         grade: bool, Range::Any;
+        /// What the chosen program is chosen by: 'evaluator' (the validation score) or 'self_reported' (the score that programs print about themselves). Default 'evaluator'.
+        final_selection: FinalSelection, Range::Any;
+        /// Times the chosen program is run on the final data, each with a seed of its own; the first is the run's grade. Default 1.
+        submit_repeats: u64, Range::Within(1.0, 100.0);
+        /// At the end, also run and grade every program that was the best so far, for bench.medal_curve. Default false.
+        grade_incumbents: bool, Range::Any;
         /// Generations between two migrations among the islands; 0 is never. Default 0.
         migration_interval: u64, Range::Within(0.0, 100_000.0);
         /// Best nodes of each island that visit the next one from a migration to the next. Default 1.
@@ -98,6 +120,8 @@ option_table! {
         drafts: u64, Range::Within(0.0, 100_000.0);
         /// Longest chain of debug steps on one fault. Default 10; aide_greedy 3.
         debug_depth: u64, Range::Within(0.0, 1_000.0);
+        /// Time in model and sandbox after which a chain of debug steps ends. Default: no limit.
+        debug_time: Duration, Range::Above(0.0);
         /// Chance that a failed leaf is debugged rather than a good node improved (aide_greedy). Default 0.5.
         debug_probability: f64, Range::Within(0.0, 1.0);
         /// Chance of a crossover once it is allowed. Default 0.5.

@@ -98,6 +98,9 @@ impl Defaults {
                 .final_timeout
                 .map_or(self.final_seconds, |timeout| timeout.as_secs_f64()),
             grade: given.grade.unwrap_or(search.grade),
+            final_selection: given.final_selection.unwrap_or(search.final_selection),
+            submit_repeats: signed(given.submit_repeats.unwrap_or(u64::from(search.submit_repeats))),
+            grade_incumbents: given.grade_incumbents.unwrap_or(search.grade_incumbents),
             allow_unknown_cost: given.allow_unknown_cost.unwrap_or(search.allow_unknown_cost),
             attempt: AttemptSettings {
                 temperature: given.temperature.unwrap_or(attempt.temperature),
@@ -128,6 +131,13 @@ impl Defaults {
             ("migration_size", whole(given.migration_size, configured.migration_size)),
             ("drafts", whole(given.drafts, configured.drafts)),
             ("debug_depth", whole(given.debug_depth, configured.debug_depth)),
+            (
+                "debug_seconds",
+                number(
+                    given.debug_time.map(|time| time.as_secs_f64()),
+                    configured.debug_seconds.map(|seconds| seconds as f64),
+                ),
+            ),
             (
                 "debug_probability",
                 number(given.debug_probability, configured.debug_probability),

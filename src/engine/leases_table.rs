@@ -22,7 +22,7 @@ impl VirtualTable for LeasesTable {
     }
 
     fn doc(&self) -> &str {
-        "One row a run that is being conducted and one row an attempt in flight or waiting."
+        "One row a run or suite that is being conducted and one row an attempt in flight or waiting."
     }
 
     fn schema(&self) -> SchemaRef {
@@ -41,8 +41,8 @@ impl VirtualTable for LeasesTable {
 
     fn column_docs(&self) -> &'static [&'static str] {
         &[
-            "run or attempt.",
-            "Run or attempt that is worked on.",
+            "run, suite or attempt.",
+            "Run, suite/NAME or attempt that is worked on.",
             "Run that it belongs to.",
             "State in the queue.",
             "Process that works on it; NULL when none does.",

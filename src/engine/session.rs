@@ -12,8 +12,9 @@ use super::open::Engine;
 use super::output::QueryOutput;
 use super::place::locate;
 use super::query_note::QueryNote;
-use crate::dialect::{self, ParsedStatement, Position, Statement};
+use crate::dialect::{self, Evolve, ParsedStatement, Position, Statement};
 use crate::plan::{Access, ExpandHandlerHandle};
+use crate::scheduler::Run;
 use crate::session::CladeVariables;
 
 /// How a session is opened.
@@ -68,6 +69,26 @@ impl Session {
             .get::<CladeVariables>()
             .cloned()
             .unwrap_or_default()
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// The run that an EVOLVE would start; nothing is started or recorded.
+    ///
+    /// # Errors
+    /// When there is no such policy, or in a session that only reads.
+    pub async fn planned_run(&self, evolve: Evolve) -> Result<Run> {
+        self.require_write(&Statement::Evolve(Box::new(evolve.clone())))?;
+        let dir = self.engine.store().dir();
+        let planned = async {
+            let snapshot = self.snapshot().await?;
+            self.engine.refresh_policies(&snapshot).await?;
+            self.run_of(evolve).await
+        };
+        planned.await.map_err(|error| error.with_database(dir))
     }
 
     pub(super) fn context(&self) -> &SessionContext {

@@ -17,7 +17,7 @@ use super::output::QueryOutput;
 use super::session::Session;
 use super::settings::shown;
 use crate::dialect::{Evolve, Expand, ParsedStatement, Position, Statement};
-use crate::gym::Progress as ImportProgress;
+use crate::gym::{Layout, Progress as ImportProgress};
 use crate::plan::{Access, ExpandMode, PlanError, check_statement, plan_expand};
 use crate::scheduler::{Progress, Run, RunHandle, fresh_id};
 
@@ -114,7 +114,7 @@ impl Session {
                 Ok(QueryOutput::done(format!("small files of {what} are merged")))
             }
             Statement::CreateTask { path } => {
-                self.create_task(Path::new(&path), false, ImportProgress::default())
+                self.create_task(Path::new(&path), Layout::Package, false, ImportProgress::default())
                     .await
             }
             Statement::CreateModel(create) => {
@@ -149,11 +149,17 @@ impl Session {
     ///
     /// # Errors
     /// As [`Engine::import_task`], and in a session that only reads.
-    pub async fn create_task(&self, path: &Path, force: bool, progress: ImportProgress) -> Result<QueryOutput> {
+    pub async fn create_task(
+        &self,
+        path: &Path,
+        layout: Layout,
+        force: bool,
+        progress: ImportProgress,
+    ) -> Result<QueryOutput> {
         self.require_write(&Statement::CreateTask {
             path: path.to_string_lossy().into_owned(),
         })?;
-        let imported = self.engine.import_task(path, force, progress).await?;
+        let imported = self.engine.import_task(path, layout, force, progress).await?;
         let task = &imported.task;
         let checks = i64::try_from(imported.checks.len()).unwrap_or(i64::MAX);
         let output = QueryOutput::of_columns(vec![
@@ -171,7 +177,7 @@ impl Session {
         })
     }
 
-    fn require_write(&self, statement: &Statement) -> Result<()> {
+    pub(super) fn require_write(&self, statement: &Statement) -> Result<()> {
         match self.access {
             Access::ReadWrite => Ok(()),
             Access::ReadOnly => {
@@ -236,6 +242,21 @@ impl Session {
     }
 
     async fn evolve(&self, evolve: Evolve, sql: &str) -> Result<QueryOutput> {
+        let is_async = evolve.is_async;
+        let run = self.run_of(evolve).await?;
+        let handle = self.engine.scheduler().start(run, sql).await?;
+        if is_async {
+            return QueryOutput::of_columns(vec![
+                ("run_id", texts([Some(&handle.run_id)])),
+                ("status", texts([Some("running")])),
+            ])
+            .map_err(EngineError::from);
+        }
+        run_row(handle).await
+    }
+
+    /// The run that an EVOLVE means: what it does not say comes from the session, then from the configuration.
+    pub(super) async fn run_of(&self, evolve: Evolve) -> Result<Run> {
         let engine = &self.engine;
         let variables = self.variables();
         let set = |value: String| (!value.is_empty()).then_some(value);
@@ -258,7 +279,7 @@ impl Session {
             .await?
             .describe()
             .sampling;
-        let run = Run {
+        Ok(Run {
             statement_id: run_id.clone(),
             run_id,
             task_id: evolve.task_id,
@@ -273,16 +294,7 @@ impl Session {
             created_at: engine.now(),
             started_at: None,
             status: "running".to_owned(),
-        };
-        let handle = engine.scheduler().start(run, sql).await?;
-        if evolve.is_async {
-            return QueryOutput::of_columns(vec![
-                ("run_id", texts([Some(&handle.run_id)])),
-                ("status", texts([Some("running")])),
-            ])
-            .map_err(EngineError::from);
-        }
-        run_row(handle).await
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::Result;
 use super::open::Engine;
-use crate::gym::{Import, ImportedTask, Progress, TaskRow, import_package};
+use crate::gym::{Import, ImportedTask, Layout, Progress, TaskRow, import_package};
 
 impl Engine {
     /// Imports a task package and commits its rows; `progress` is told what begins. A newer import of the same task replaces the
@@ -17,7 +17,13 @@ impl Engine {
     ///
     /// # Errors
     /// When the package fails its checks (unless `force`), its metric does not run, or the store fails.
-    pub async fn import_task(&self, path: &Path, force: bool, progress: Progress) -> Result<ImportedTask> {
+    pub async fn import_task(
+        &self,
+        path: &Path,
+        layout: Layout,
+        force: bool,
+        progress: Progress,
+    ) -> Result<ImportedTask> {
         let sandbox = self.sandbox(&self.defaults().sandbox)?;
         let services = self.scheduler().services();
         let import = Import {
@@ -25,6 +31,7 @@ impl Engine {
             executor: std::sync::Arc::clone(&sandbox.executor),
             metric_limits: services.evaluation_limits.clone(),
             split_limits: services.candidate_limits.clone(),
+            layout,
             force,
             now: Utc::now(),
             progress,

@@ -1,10 +1,11 @@
 //! Checks of a package's tables. Each finding is a row of `gym.quality_checks`; a failed one stops the import.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::gym::columns::{Columns, identifier};
 use crate::gym::error::GymError;
+use crate::gym::json_lines::read_json_lines;
 use crate::gym::manifest::ValidationSettings;
 use crate::gym::package::MANIFEST;
 use crate::gym::table::Table;
@@ -71,6 +72,8 @@ impl Check {
     }
 }
 
+/// The check that a package has the files no import can do without.
+pub const MISSING_FILES: &str = "missing_required_files";
 /// Path of the candidate's description in a package.
 pub const DESCRIPTION: &str = "data/public/description.txt";
 /// Path of the training table.
@@ -81,8 +84,21 @@ pub const TEST: &str = "data/public/test.csv";
 pub const SAMPLE: &str = "data/public/sample_submission.csv";
 /// Path of the hidden answers.
 pub const ANSWER: &str = "data/private/test_answer.csv";
+/// Path of the hidden answers where they are JSON lines.
+pub const ANSWER_LINES: &str = "data/private/test_answer.jsonl";
 /// Path of the metric.
 pub const METRIC: &str = "utils/metric.py";
+
+/// The hidden answers of the package in a folder; where it has none, the place where they should be.
+pub fn answer_path(root: &Path) -> PathBuf {
+    let lines = root.join(ANSWER_LINES);
+    let table = root.join(ANSWER);
+    if lines.is_file() && !table.is_file() {
+        lines
+    } else {
+        table
+    }
+}
 
 /// The four tables of a package, as far as they exist.
 #[derive(Debug, Default)]
@@ -112,7 +128,10 @@ impl Tables {
             train: table(TRAIN)?,
             test: table(TEST)?,
             sample: table(SAMPLE)?,
-            answer: table(ANSWER)?,
+            answer: match table(ANSWER)? {
+                None if root.join(ANSWER_LINES).is_file() => Some(read_json_lines(&root.join(ANSWER_LINES))?),
+                answer => answer,
+            },
         })
     }
 
@@ -131,11 +150,14 @@ pub fn check_tables(root: &Path, tables: &Tables) -> Vec<Check> {
     let mut faults = Vec::new();
     let missing: Vec<&str> = [DESCRIPTION, SAMPLE, ANSWER, METRIC]
         .into_iter()
-        .filter(|p| !root.join(p).is_file())
+        .filter(|p| match *p {
+            ANSWER => tables.answer.is_none(),
+            path => !root.join(path).is_file(),
+        })
         .collect();
     if !missing.is_empty() {
         faults.push(Check::failed(
-            "missing_required_files",
+            MISSING_FILES,
             format!("the package lacks {}", missing.join(", ")),
         ));
     }

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
 
-use crate::gym::checks::{ANSWER, Check, CheckStatus, METRIC, SAMPLE};
+use crate::gym::checks::{Check, CheckStatus, METRIC, SAMPLE, answer_path};
 use crate::gym::error::{GymError, io};
 use crate::gym::infer::{metric_facts, modality, task_type, title};
 use crate::gym::manifest::ValidationSettings;
 use crate::gym::package::MANIFEST;
 use crate::gym::progress::Progress;
 use crate::gym::rows::{BuildEventRow, ImportedTask, LeaderboardRow, QualityCheckRow, TaskFileRow, TaskRow};
+use crate::gym::source::Layout;
 use crate::gym::split::{CUSTOM_SPLIT, CustomSplit, Split, SplitInput, derive, perfect_submissions, verify_perfect};
 use crate::gym::stage::Staged;
 use crate::gym::table::Table;
@@ -31,6 +32,8 @@ pub struct Import {
     pub metric_limits: Limits,
     /// Limits of a package's own splitter.
     pub split_limits: Limits,
+    /// How the folder is laid out.
+    pub layout: Layout,
     /// Import a package that fails its checks.
     pub force: bool,
     /// Time of the import.
@@ -59,8 +62,8 @@ pub async fn import_package(
     import: &Import,
     cancel: &CancellationToken,
 ) -> Result<ImportedTask, GymError> {
-    let (from, tasks_dir) = (path.to_owned(), store_dir.join("tasks"));
-    let mut staged = blocking(move || Staged::new(&from, &tasks_dir)).await?;
+    let (from, tasks_dir, layout) = (path.to_owned(), store_dir.join("tasks"), import.layout.clone());
+    let mut staged = blocking(move || Staged::new(layout.open(&from)?, &tasks_dir)).await?;
     let direction = score_sample(&mut staged, import, cancel).await?;
     if !import.force && !staged.failed().is_empty() {
         return Err(GymError::Refused {
@@ -238,8 +241,8 @@ async fn score_sample(
 ) -> Result<Result<bool, Option<String>>, GymError> {
     const FAILED: &str = "metric_execution_failed";
     let root = staged.dir.path().to_owned();
-    let truth = root.join(ANSWER);
-    if ![SAMPLE, ANSWER, METRIC].iter().all(|p| root.join(p).is_file()) {
+    let truth = answer_path(&root);
+    if !truth.is_file() || ![SAMPLE, METRIC].iter().all(|p| root.join(p).is_file()) {
         staged.checks.push(Check::failed(
             FAILED,
             "the metric was not run, because files are missing",

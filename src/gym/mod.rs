@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! data/public/{description.txt,train.csv,test.csv,sample_submission.csv,…}   what candidates see
-//! data/private/test_answer.csv                                              hidden answers
+//! data/private/test_answer.csv                                              hidden answers, or test_answer.jsonl
 //! utils/metric.py      a class ending in `Metrics`: higher_is_better, validate_submission, evaluate
 //! utils/split.py       optional: makes the validation split where it cannot be derived
 //! leaderboard.csv, task.toml, raw/                                          optional
@@ -17,13 +17,16 @@ mod columns;
 mod error;
 mod import;
 mod infer;
+mod json_lines;
 mod leaderboard;
 mod manifest;
+mod mle_bench;
 mod overview;
 mod package;
 mod progress;
 mod rows;
 mod slug;
+mod source;
 mod split;
 mod stage;
 mod table;
@@ -40,4 +43,5 @@ pub use package::FileRole;
 pub use progress::Progress;
 pub use rows::{BuildEventRow, ImportedTask, LeaderboardRow, QualityCheckRow, TaskFileRow, TaskRow};
 pub use slug::{InvalidTaskName, normalize_slug, normalize_slugs, validate_task_name};
+pub use source::{Layout, MleBenchOptions};
 pub use task::{Task, TaskSplit, load_task};

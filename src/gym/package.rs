@@ -155,6 +155,36 @@ impl Package {
         Ok(package)
     }
 
+    /// A package of a folder, whose files are still to be named.
+    pub fn empty(root: PathBuf) -> Self {
+        Self {
+            root,
+            files: Vec::new(),
+            ignored: Vec::new(),
+        }
+    }
+
+    /// Adds the files below a folder under a place of the package.
+    pub fn add_tree(&mut self, folder: &Path, place: &str, role: FileRole) -> Result<(), GymError> {
+        let mut part = Self::empty(folder.to_owned());
+        part.walk(folder, folder, role, 0)?;
+        self.files.extend(part.files.into_iter().map(|file| PackageFile {
+            path: format!("{place}/{}", file.path),
+            ..file
+        }));
+        Ok(())
+    }
+
+    /// Puts a file in a place of the package; what was there before gives way.
+    pub fn put(&mut self, source: &Path, place: &str, role: FileRole) {
+        self.files.retain(|file| file.path != place);
+        self.files.push(PackageFile {
+            path: place.to_owned(),
+            role,
+            source: source.to_owned(),
+        });
+    }
+
     fn note_ignored(&mut self, folder: &str, known: &[&str]) -> Result<(), GymError> {
         let path = self.root.join(folder);
         if !path.is_dir() {

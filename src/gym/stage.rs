@@ -5,14 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::gym::checks::{
-    Check, CheckStatus, DESCRIPTION, METRIC, RawUsage, Tables, check_columns, check_tables, find_leak,
+    Check, CheckStatus, DESCRIPTION, METRIC, MISSING_FILES, RawUsage, Tables, check_columns, check_tables, find_leak,
 };
 use crate::gym::columns::Columns;
 use crate::gym::error::{GymError, io};
 use crate::gym::leaderboard::{Leaderboard, Team};
 use crate::gym::manifest::Manifest;
-use crate::gym::package::{FileRole, HashedFile, LEADERBOARDS, MANIFEST, Package, copy_and_hash, package_hash};
+use crate::gym::package::{FileRole, HashedFile, LEADERBOARDS, copy_and_hash, package_hash};
 use crate::gym::slug::validate_task_name;
+use crate::gym::source::Source;
 use crate::gym::table::Table;
 
 const STAGING: &str = ".staging-";
@@ -162,10 +163,14 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Copies the package in `path` into the folder of tasks and checks its tables.
-    pub fn new(path: &Path, tasks_dir: &Path) -> Result<Self, GymError> {
-        let package = Package::scan(path)?;
-        let manifest = Manifest::read(&package.root.join(MANIFEST))?;
+    /// Copies what an import found into the folder of tasks and checks its tables.
+    pub fn new(source: Source, tasks_dir: &Path) -> Result<Self, GymError> {
+        let Source {
+            package,
+            manifest,
+            is_foreign,
+            made,
+        } = source;
         let folder = package
             .root
             .file_name()
@@ -173,7 +178,12 @@ impl Staged {
             .unwrap_or_default();
         let name = manifest.id.clone().unwrap_or(folder);
         let task_id = validate_task_name(&name)
-            .map_err(|e| GymError::package(path, format!("{e}; rename the folder or set `id` in task.toml")))?
+            .map_err(|e| {
+                GymError::package(
+                    &package.root,
+                    format!("{e}; rename the folder or set `id` in task.toml"),
+                )
+            })?
             .to_owned();
         let dir = StagingDir::create(tasks_dir)?;
         let files = package
@@ -181,6 +191,7 @@ impl Staged {
             .iter()
             .map(|f| copy_and_hash(f, dir.path()))
             .collect::<Result<Vec<_>, _>>()?;
+        drop(made);
         let root = dir.path();
         let tables = Tables::read(root)?;
         let columns = match (&tables.sample, &tables.test, &tables.answer) {
@@ -202,6 +213,13 @@ impl Staged {
                 rows(&tables.test)
             );
             checks.push(Check::passed("tables", detail));
+        }
+        if is_foreign {
+            let only_ours = |check: &&mut Check| check.status == CheckStatus::Failed && check.id != MISSING_FILES;
+            checks
+                .iter_mut()
+                .filter(only_ours)
+                .for_each(|check| check.status = CheckStatus::Warning);
         }
         checks.extend(check_columns(&manifest.validation, tables.train.as_ref()));
         let leaderboard = match LEADERBOARDS.iter().find(|path| root.join(path).is_file()) {

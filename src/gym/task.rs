@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::gym::checks::{ANSWER, METRIC};
+use crate::gym::checks::{METRIC, answer_path};
 use crate::gym::error::{GymError, io};
 use crate::gym::rows::TaskRow;
 
@@ -52,7 +52,7 @@ pub fn load_task(store_dir: &Path, row: TaskRow) -> Result<Task, GymError> {
     }
     let final_ = TaskSplit {
         public_dir: root.join("data/public"),
-        answers: answer_files(&root.join("data/private"), &root.join(ANSWER))?,
+        answers: answer_files(&root.join("data/private"), &answer_path(&root))?,
         metric_py: metric_py.clone(),
     };
     let validation = root.join("validation");

@@ -10,7 +10,7 @@ use chrono::Utc;
 use tokio_util::sync::CancellationToken;
 
 use crate::gym::table::Table;
-use crate::gym::{GymError, Import, ImportedTask, Progress, import_package, load_task};
+use crate::gym::{GymError, Import, ImportedTask, Layout, Progress, import_package, load_task};
 use crate::sandbox::{
     CapabilityReport, CapturedLog, Cause, Collected, Evaluation, EvaluationSpec, Evaluator, Executor, IsolationReport,
     JobEnd, JobOutcome, JobSpec, Limits, ResultState, SandboxError,
@@ -183,6 +183,7 @@ impl Fixture {
             executor: Arc::new(WritesSplit(self.split_json.clone())),
             metric_limits: Limits::for_evaluation(),
             split_limits: Limits::default(),
+            layout: Layout::Package,
             force,
             now: Utc::now(),
             progress,

@@ -166,6 +166,26 @@ async fn a_chain_ends_at_its_depth() {
 }
 
 #[tokio::test]
+async fn a_chain_ends_when_its_time_is_used_up() {
+    let mut history = History::new(json!({"drafts": 1, "debug_seconds": 60})).await;
+    let spent = |name: &'static str, seconds: f64| {
+        [
+            ("error_signature", Value::from(name)),
+            ("model_seconds", Value::Float(10.0)),
+            ("sandbox_seconds", Value::Float(seconds)),
+        ]
+    };
+    // The time of the program that is repaired is none of the chain's.
+    history.node_with("d1", "draft", &[], None, &spent("a", 500.0)).await;
+    history.node_with("b1", "debug", &["d1"], None, &spent("b", 15.0)).await;
+    assert_eq!(chances(&history.policy("openmle_evo").await), "debug 1.000 b1:1.000");
+    history.node_with("b2", "debug", &["b1"], None, &spent("c", 25.0)).await;
+    for policy in ["openmle_evo", "aide_greedy"] {
+        assert_eq!(chances(&history.policy(policy).await), "draft 1.000", "{policy}");
+    }
+}
+
+#[tokio::test]
 async fn a_chain_that_repeats_its_fault_asks_for_a_fresh_draft() {
     let mut history = with_drafts(json!({})).await;
     let signature = [("error_signature", Value::from("KeyError: 'x'"))];

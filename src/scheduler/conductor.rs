@@ -16,6 +16,7 @@ use super::attempt::Attempt;
 use super::budget::{self, BudgetError, Resource};
 use super::conducted::RunControl;
 use super::error::{Result, SchedulerError};
+use super::final_run::final_run;
 use super::finish;
 use super::index::{IndexedNode, NodeOutcome, RunIndex};
 use super::lease::{self, RunLeaseError};
@@ -414,8 +415,11 @@ impl Conductor {
             StopReason::Budget(_) | StopReason::PolicyEmpty => {
                 progress.status = "finished";
                 if self.run.options.grade {
-                    match finish::final_run(&services, &self.run, &self.control.kill).await {
-                        Ok(chosen) => progress.final_node_id = chosen,
+                    match final_run(&services, &self.run, &self.control.kill).await {
+                        Ok(done) => {
+                            progress.final_node_id = done.node_id;
+                            progress.error = done.error.map(|error| format!("final run: {error}"));
+                        }
                         Err(_) if self.signals.cancelled.is_cancelled() => {
                             progress.status = "cancelled";
                             progress.stop_reason = Some(StopReason::Cancelled.as_text());

@@ -144,9 +144,9 @@ pub async fn release_run_after(services: &Services, run_id: &str, fault: &Schedu
 /// A lease, as `sandbox.leases` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRow {
-    /// run or attempt.
+    /// run, suite or attempt.
     pub kind: &'static str,
-    /// Run or attempt.
+    /// Run, `suite/NAME` or attempt.
     pub id: String,
     /// Run of an attempt, or the run itself.
     pub run_id: Option<String>,
@@ -169,7 +169,8 @@ pub struct LeaseRow {
 pub fn leases(conn: &Connection) -> rusqlite::Result<Vec<LeaseRow>> {
     let now = chrono::Utc::now().timestamp_micros();
     let mut statement = conn.prepare_cached(
-        "SELECT 'run', run_id, run_id, 'conducted', owner, lease_until, 0 FROM run_leases
+        "SELECT CASE WHEN run_id LIKE 'suite/%' THEN 'suite' ELSE 'run' END, run_id, run_id, 'conducted', owner, lease_until, 0
+         FROM run_leases
          UNION ALL
          SELECT 'attempt', attempt_id, run_id, state, owner, lease_until, tries FROM attempt_queue",
     )?;
@@ -179,7 +180,11 @@ pub fn leases(conn: &Connection) -> rusqlite::Result<Vec<LeaseRow>> {
         let lease_until: Option<i64> = row.get(5)?;
         let is_live = lease_until.is_some_and(|until| until > now) && owner.as_deref().is_some_and(owner_may_live);
         Ok(LeaseRow {
-            kind: if kind == "run" { "run" } else { "attempt" },
+            kind: match kind.as_str() {
+                "run" => "run",
+                "suite" => "suite",
+                _ => "attempt",
+            },
             id: row.get(1)?,
             run_id: row.get(2)?,
             state: row.get(3)?,

@@ -7,6 +7,7 @@ use super::attempt::AttemptSettings;
 use super::budget::Resource;
 use super::error::{Result, SchedulerError};
 use super::services::Services;
+use crate::bench::FinalSelection;
 use crate::dialect::RunMode;
 
 /// Version of this engine, as rows keep it.
@@ -43,6 +44,15 @@ pub struct RunOptions {
     pub final_timeout: f64,
     /// Run the chosen program on the final data and grade it.
     pub grade: bool,
+    /// What the final selection goes by.
+    #[serde(default)]
+    pub final_selection: FinalSelection,
+    /// Times the chosen program is run on the final data.
+    #[serde(default = "once")]
+    pub submit_repeats: i64,
+    /// Grade every node that was the best so far, too.
+    #[serde(default)]
+    pub grade_incumbents: bool,
     /// Go on under a cost budget although the price is not known.
     pub allow_unknown_cost: bool,
     /// Sampling and limits of each attempt.
@@ -51,6 +61,11 @@ pub struct RunOptions {
     /// Settings that only policies read.
     #[serde(flatten)]
     pub policy: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What runs of earlier versions did.
+fn once() -> i64 {
+    1
 }
 
 /// A run.

@@ -74,14 +74,7 @@ impl Scheduler {
     pub async fn start(&self, mut run: Run, sql: &str) -> Result<RunHandle> {
         let services = &self.services;
         let task = services.task(&run.task_id).await?;
-        let model = services.models.get(&run.model).await?.describe();
-        services.sandbox(&run.sandbox)?;
-        if run.options.max_cost_usd.is_some() && !model.free && model.price.is_none() && !run.options.allow_unknown_cost
-        {
-            return Err(SchedulerError::UnknownCost { model: run.model });
-        }
-        let is_limited = run.options.max_cost_usd.is_some() && !run.options.allow_unknown_cost;
-        summaries::check_model(services, &run.options.attempt, is_limited).await?;
+        self.check(&run).await?;
         let (place, control) = self.enter(&run.run_id)?;
         services.ready_prompts(&task).await?;
         run.started_at = Some(services.now());
@@ -120,6 +113,24 @@ impl Scheduler {
         self.conduct(run, place, control).await
     }
 
+    /// Checks what a run is to be made with, apart from its task.
+    ///
+    /// # Errors
+    /// When the model or sandbox is not known, or a cost budget cannot hold.
+    pub async fn check(&self, run: &Run) -> Result<()> {
+        let services = &self.services;
+        let model = services.models.get(&run.model).await?.describe();
+        services.sandbox(&run.sandbox)?;
+        if run.options.max_cost_usd.is_some() && !model.free && model.price.is_none() && !run.options.allow_unknown_cost
+        {
+            return Err(SchedulerError::UnknownCost {
+                model: run.model.clone(),
+            });
+        }
+        let is_limited = run.options.max_cost_usd.is_some() && !run.options.allow_unknown_cost;
+        summaries::check_model(services, &run.options.attempt, is_limited).await
+    }
+
     /// Goes on with a run that was interrupted: by a kill, a drain or a failure.
     ///
     /// # Errors
@@ -152,7 +163,7 @@ impl Scheduler {
         self.conduct(run, place, control).await
     }
 
-    fn enter(&self, id: &str) -> Result<(Place, RunControl)> {
+    pub(super) fn enter(&self, id: &str) -> Result<(Place, RunControl)> {
         let control = RunControl::default();
         Ok((self.conducted.enter(id, &control)?, control))
     }

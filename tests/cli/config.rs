@@ -63,7 +63,7 @@ fn mistakes_name_key_and_origin() {
     let error = place.scrub(&place.run(["runs"]).fails(2));
     assert_eq!(
         error,
-        "error: unknown key 'search.stepz' in FOLDER/clade.toml; did you mean 'search.steps'?\n"
+        "error: unknown key 'search.stepz' in FOLDER/clade.toml:2; did you mean 'search.steps'?\n"
     );
     std::fs::remove_file(place.path().join("clade.toml")).unwrap();
 

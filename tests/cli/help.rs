@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fixture::Place;
 
-const COMMANDS: [&[&str]; 35] = [
+const COMMANDS: [&[&str]; 40] = [
     &[],
     &["init"],
     &["quickstart"],
@@ -25,6 +25,11 @@ const COMMANDS: [&[&str]; 35] = [
     &["policy", "trace"],
     &["prompt"],
     &["evolve"],
+    &["bench"],
+    &["bench", "run"],
+    &["bench", "resume"],
+    &["bench", "list"],
+    &["bench", "show"],
     &["exec"],
     &["runs"],
     &["runs", "cancel"],

@@ -10,6 +10,6 @@ mod model;
 mod prompt;
 mod shell;
 mod sql;
-mod tasks;
+pub mod tasks;
 mod terminal;
 mod usage;

@@ -79,6 +79,21 @@ pub struct Instant {
     pub shuffle: bool,
     /// What every program prints, to both streams.
     pub says: String,
+    /// Programs print a score of themselves: 1 less the one they get.
+    pub reports_opposite: bool,
+    /// Jobs on the final data that come through, when there is such a number.
+    pub final_jobs: Option<usize>,
+    pub final_runs: AtomicUsize,
+}
+
+impl Instant {
+    fn report(&self, code: &str) -> String {
+        let score = assigned(code, "score").and_then(|score| score.parse::<f64>().ok());
+        match score.filter(|_| self.reports_opposite) {
+            Some(score) => format!("Final Validation Score: {}\n", 1.0 - score),
+            None => String::new(),
+        }
+    }
 }
 
 fn assigned<'a>(code: &'a str, name: &str) -> Option<&'a str> {
@@ -105,6 +120,14 @@ impl Executor for Instant {
     async fn run(&self, job: JobSpec, cancel: &CancellationToken) -> Result<JobOutcome, SandboxError> {
         let run = self.runs.fetch_add(1, Ordering::SeqCst);
         if run < self.faults_before_success {
+            return Err(SandboxError::Helper("lost".into()));
+        }
+        let is_final = !job.data_dir.to_string_lossy().contains("validation");
+        if is_final
+            && self
+                .final_jobs
+                .is_some_and(|most| self.final_runs.fetch_add(1, Ordering::SeqCst) >= most)
+        {
             return Err(SandboxError::Helper("lost".into()));
         }
         if self.shuffle {
@@ -158,7 +181,7 @@ impl Executor for Instant {
             cpu_seconds: Some(0.0),
             wall_seconds: Some(0.001),
             peak_memory_bytes: Some(1),
-            stdout: log(&self.says),
+            stdout: log(&format!("{}{}", self.says, self.report(&job.code))),
             stderr: log(&format!("{}{stderr}", self.says)),
             submission,
             isolation: IsolationReport::unsandboxed("instant"),

@@ -57,7 +57,9 @@ async fn opened(fixture: &Fixture, settings: &[&str], mode: OpenMode) -> Arc<Eng
         Arc::new(Wordy) as _,
     ];
     let sandbox = instant(Arc::new(Instant::default()));
-    open_store(&fixture.store(), settings, models, sandbox, mode).await.unwrap()
+    open_store(&fixture.store(), settings, models, sandbox, mode)
+        .await
+        .unwrap()
 }
 
 fn request(operator: Operator, parent: Option<&str>) -> PromptRequest {
@@ -303,7 +305,10 @@ async fn a_related_program_is_shown_by_its_summary_when_there_is_one() {
     txn.append("evo.summaries", summaries);
     engine.store().commit(txn).await.unwrap();
     // Another's memory does not change the prompts of a search without one.
-    assert_eq!(preview(&engine, &request(Operator::Improve, Some(&parent[0]))).await, shown);
+    assert_eq!(
+        preview(&engine, &request(Operator::Improve, Some(&parent[0]))).await,
+        shown
+    );
     drop(client);
     drop(engine);
     let settings = ["search.model=verbose", "search.memory_model=verbose"];

@@ -26,6 +26,7 @@ fn tools(scratch: &Path) -> (Arc<ProcessExecutor>, Import) {
         executor: executor.clone(),
         metric_limits: Limits::for_evaluation(),
         split_limits: Limits::default(),
+        layout: clade::gym::Layout::Package,
         force: false,
         now: chrono::Utc::now(),
         progress: Progress::default(),

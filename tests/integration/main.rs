@@ -9,6 +9,8 @@ mod gym;
 #[path = "../sandbox/mod.rs"]
 mod sandbox;
 
+#[path = "../bench/mod.rs"]
+mod bench;
 #[path = "../cli/mod.rs"]
 mod cli;
 #[path = "../engine/mod.rs"]

@@ -306,6 +306,20 @@ async fn answers_may_be_lines_of_json() {
     assert_eq!(evaluation.score, Some(1.0), "{:?}", evaluation.detail);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_of_json_keep_their_types() {
+    let metric = "class KindMetrics:\n    higher_is_better = True\n\n    def evaluate(self, y_true=None, y_pred=None):\n        \
+                  return float([type(value) for value in y_true.iloc[0]] == [str, str, float])\n";
+    let task = Task::new(metric);
+    let native = task.bench.native();
+    let answers = task.bench.root.path().join("answers.jsonl");
+    std::fs::write(&answers, "{\"id\":\"007\",\"date\":\"2024-01-01\",\"y\":1.5}\n").unwrap();
+    let mut spec = task.spec(GOOD, false);
+    spec.answers = vec![answers];
+    let evaluation = native.evaluate(spec, &token()).await.unwrap();
+    assert_eq!(evaluation.score, Some(1.0), "{:?}", evaluation.detail);
+}
+
 #[derive(serde::Deserialize)]
 struct Vectors {
     cases: Vec<Case>,

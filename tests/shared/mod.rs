@@ -23,3 +23,12 @@ pub fn folder() -> Option<PathBuf> {
     }
     None
 }
+
+/// A file of golden vectors, from the folder that `CLADE_VECTORS` names, else from the shared data.
+pub fn vectors(name: &str) -> serde_json::Value {
+    let folder =
+        std::env::var_os("CLADE_VECTORS").map_or_else(|| folder().unwrap_or_default().join("vectors"), PathBuf::from);
+    let path = folder.join(name);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap()
+}

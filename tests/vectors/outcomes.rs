@@ -34,7 +34,11 @@ impl Evaluator for Told {
             valid: self.valid,
             higher_is_better: Some(true),
             metric_class: Some("TestMetrics".into()),
-            state: if is_scored { ResultState::Success } else { ResultState::ScoringFailed },
+            state: if is_scored {
+                ResultState::Success
+            } else {
+                ResultState::ScoringFailed
+            },
             detail: None,
             wall_seconds: 0.001,
         })
@@ -49,7 +53,11 @@ async fn evo_parse_eval_result() {
 async fn checks(case: &Case) -> Vec<Check> {
     let folder = tempfile::tempdir().unwrap();
     let input = &case.input;
-    assert_eq!(input["exit_code"], 0, "{}: programs that fail are in other tests", case.name);
+    assert_eq!(
+        input["exit_code"], 0,
+        "{}: programs that fail are in other tests",
+        case.name
+    );
     let sandbox = Sandbox {
         executor: Arc::new(Instant::default()),
         evaluator: Arc::new(Told {
@@ -59,7 +67,9 @@ async fn checks(case: &Case) -> Vec<Check> {
     };
     let models = vec![Arc::new(Given::new([scored(1, 0.0)])) as _];
     let store = folder.path().join("store");
-    let engine = open_store(&store, &[], models, sandbox, OpenMode::Create).await.unwrap();
+    let engine = open_store(&store, &[], models, sandbox, OpenMode::Create)
+        .await
+        .unwrap();
     add_task(&engine, "toy").await;
     let client = session(&engine);
     texts(&client, "SELECT 'toy' AS task_id EXPAND WITH draft (seed => 1)").await;

@@ -1,5 +1,5 @@
 -- Settings of a run that policies read: one row a run. A setting that was not given has its default, except debug_depth,
--- whose default is the policy's own.
+-- whose default is the policy's own, and debug_seconds, which has no limit then.
 SELECT run_id,
        task_id,
        seed,
@@ -10,6 +10,7 @@ SELECT run_id,
        COALESCE(option_number(options, 'migration_size'), 1)           AS migration_size,
        COALESCE(option_number(options, 'drafts'), 5)                   AS drafts,
        option_number(options, 'debug_depth')                           AS debug_depth,
+       option_number(options, 'debug_seconds')                         AS debug_seconds,
        COALESCE(option_number(options, 'debug_probability'), 0.5)      AS debug_probability,
        COALESCE(option_number(options, 'crossover_probability'), 0.5)  AS crossover_probability,
        COALESCE(option_number(options, 'crossover_after'), 2)          AS crossover_after,

@@ -7,6 +7,7 @@ use crate::cli::client::Client;
 use crate::cli::conduct;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
+use crate::cli::evolve_flags::{check, check_names, option_items};
 use crate::dialect::{Evolve, EvolveOptions, OptionItem, OptionValue, Statement};
 
 /// Arguments of `clade evolve`. The values of options are checked where those of the statement are, so that both say the same.
@@ -73,15 +74,11 @@ pub async fn run(args: EvolveArgs, context: &Context) -> Result<(), CliError> {
 
 /// The EVOLVE statement of the arguments.
 fn statement(args: &EvolveArgs, run_id: &str) -> Result<Statement, CliError> {
-    for (flag, name) in [
-        ("--policy", &args.policy),
-        ("--model", &args.model),
-        ("--sandbox", &args.sandbox),
-    ] {
-        if name.as_deref().is_some_and(str::is_empty) {
-            return Err(CliError::Usage(format!("{flag} '': a name is wanted")));
-        }
-    }
+    check_names(&[
+        ("policy", &args.policy),
+        ("model", &args.model),
+        ("sandbox", &args.sandbox),
+    ])?;
     Ok(Statement::Evolve(Box::new(Evolve {
         task_id: args.task.clone(),
         policy: args.policy.clone(),
@@ -94,11 +91,11 @@ fn statement(args: &EvolveArgs, run_id: &str) -> Result<Statement, CliError> {
 
 /// The options, each checked under the name of its flag.
 fn options(args: &EvolveArgs, run_id: &str) -> Result<EvolveOptions, CliError> {
-    let mut items = vec![OptionItem::unplaced("id", OptionValue::Text(run_id.to_owned()))];
-    if let Some(id) = &args.id {
-        check(&format!("--id '{id}'"), &items[0])?;
+    let id = OptionItem::unplaced("id", OptionValue::Text(run_id.to_owned()));
+    if let Some(written) = &args.id {
+        check(&format!("--id '{written}'"), &id)?;
     }
-    for (flag, value) in [
+    let flags = [
         ("steps", &args.steps),
         ("workers", &args.workers),
         ("seed", &args.seed),
@@ -107,34 +104,10 @@ fn options(args: &EvolveArgs, run_id: &str) -> Result<EvolveOptions, CliError> {
         ("max-wall", &args.max_wall),
         ("max-tokens", &args.max_tokens),
         ("max-cost-usd", &args.max_cost_usd),
-    ] {
-        if let Some(text) = value {
-            let item = OptionItem::unplaced(flag.replace('-', "_"), OptionValue::of(text));
-            check(&format!("--{flag} {text}"), &item)?;
-            items.push(item);
-        }
-    }
-    for text in &args.options {
-        let (name, value) = text
-            .split_once('=')
-            .ok_or_else(|| CliError::Usage(format!("--option {text}: write NAME=VALUE, such as quality_weight=2")))?;
-        let item = OptionItem::unplaced(name.trim(), OptionValue::of(value.trim()));
-        check(&format!("--option {text}"), &item)?;
-        items.push(item);
-    }
+    ];
+    let mut items = vec![id];
+    items.extend(option_items(&flags, &args.options)?);
     EvolveOptions::from_items(&items).map_err(|error| CliError::Usage(error.message))
-}
-
-/// Checks one option; the error names what the user wrote.
-fn check(written: &str, item: &OptionItem) -> Result<(), CliError> {
-    let Err(error) = EvolveOptions::from_items(std::slice::from_ref(item)) else {
-        return Ok(());
-    };
-    let spec = EvolveOptions::SPECS.iter().find(|spec| spec.name == item.name);
-    Err(CliError::Usage(match spec {
-        Some(spec) => format!("{written}: must be {}{}", spec.kind, spec.range),
-        None => format!("{written}: {}", error.message),
-    }))
 }
 
 #[cfg(test)]

@@ -54,6 +54,9 @@ pub async fn run(args: GradeArgs, context: &Context) -> Result<(), CliError> {
         task_id: args.task.clone(),
         grade,
         graded_at: Utc::now(),
+        role: None,
+        repeat: None,
+        selection: None,
     };
     let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
     let hash = services.store.put_blob(bytes).await.map_err(EngineError::from)?;
@@ -72,15 +75,11 @@ pub async fn run(args: GradeArgs, context: &Context) -> Result<(), CliError> {
     txn.append("bench.grades", row.rows().map_err(EngineError::from)?);
     services.store.commit(txn).await.map_err(EngineError::from)?;
     printer.set_notes(false);
-    let places = match args.format.format {
-        Format::Table => format!("{STANDING} AS standing"),
-        _ => "medal, rank, teams, human_rank".to_owned(),
+    let sql = match args.format.format {
+        Format::Table => include_str!("../sql/grade_words.sql").replace("$standing", STANDING),
+        _ => include_str!("../sql/grade.sql").to_owned(),
     };
-    let sql = format!(
-        "SELECT task_id, status, valid, score, {places}, leaderboard_median, detail, submission_id \
-         FROM bench.grades WHERE submission_id = {}",
-        literal(&row.submission_id)
-    );
+    let sql = sql.replace("$submission", &literal(&row.submission_id));
     client.run(&sql, &mut printer).await?;
     printer.finish()?;
     client.close().await;

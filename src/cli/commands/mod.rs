@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub mod bench;
 pub mod config;
 pub mod diff;
 pub mod doctor;
@@ -35,6 +36,7 @@ pub async fn run(command: Command, context: Context) -> Result<(), CliError> {
         Command::Policy(args) => policy::run(args, &context).await,
         Command::Prompt(args) => prompt::run(args, &context).await,
         Command::Evolve(args) => evolve::run(*args, &context).await,
+        Command::Bench(args) => bench::run(args, &context).await,
         Command::Exec(args) => exec::run(args, &context).await,
         Command::Runs(args) => runs::run(args, &context).await,
         Command::Watch(args) => watch::run(args, &context).await,

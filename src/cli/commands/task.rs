@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::cli::args::FormatArgs;
 use crate::cli::client::Client;
@@ -13,7 +13,7 @@ use crate::cli::interrupt;
 use crate::cli::printer::{Format, Printer, wrapped};
 use crate::cli::sql_text::literal;
 use crate::cli::terminal::{Look, note};
-use crate::gym::Progress;
+use crate::gym::{Layout, MleBenchOptions, Progress};
 
 /// Columns of `clade task list`.
 const LIST: &str = "SELECT task_id, title, modality, task_type, metric, \
@@ -41,6 +41,8 @@ enum TaskAction {
         #[arg(long)]
         force: bool,
         #[command(flatten)]
+        layout: LayoutArgs,
+        #[command(flatten)]
         format: FormatArgs,
     },
     /// List the tasks.
@@ -58,13 +60,70 @@ enum TaskAction {
     },
 }
 
+/// How the folders are laid out.
+#[derive(Debug, Args)]
+struct LayoutArgs {
+    /// Layout of the folders: clade (a task package) or mle-bench (a competition that MLE-Bench has prepared).
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "LAYOUT",
+        hide_possible_values = true
+    )]
+    layout: LayoutName,
+    /// Folder of competitions with their graders and leaderboards: mlebench/competitions of MLE-Bench [default: they lie
+    /// beside the data].
+    #[arg(long, value_name = "DIR")]
+    competitions: Option<PathBuf>,
+    /// Which way scores are better, higher or lower, where the leaderboard does not tell.
+    #[arg(long, value_enum, value_name = "WAY", hide_possible_values = true)]
+    better: Option<Better>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum LayoutName {
+    #[default]
+    Clade,
+    MleBench,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Better {
+    Higher,
+    Lower,
+}
+
+impl LayoutArgs {
+    fn layout(self) -> Result<Layout, CliError> {
+        if self.layout == LayoutName::MleBench {
+            return Ok(Layout::MleBench(MleBenchOptions {
+                competitions: self.competitions,
+                higher_is_better: self.better.map(|better| better == Better::Higher),
+            }));
+        }
+        if self.competitions.is_some() || self.better.is_some() {
+            return Err(CliError::Usage(
+                "--competitions and --better are for --layout mle-bench; a task package says both itself".to_owned(),
+            ));
+        }
+        Ok(Layout::Package)
+    }
+}
+
 /// Runs the action.
 pub async fn run(args: TaskArgs, context: &Context) -> Result<(), CliError> {
     match args.action {
-        TaskAction::Add { paths, force, format } => {
+        TaskAction::Add {
+            paths,
+            force,
+            layout,
+            format,
+        } => {
+            let layout = layout.layout()?;
             let mut printer = context.printer(format.format)?;
             let client = Client::writer(context).await?;
-            let result = interrupt::guard(client.engine(), add(&client, &paths, force, &mut printer)).await;
+            let result = interrupt::guard(client.engine(), add(&client, &paths, &layout, force, &mut printer)).await;
             client.close().await;
             result?;
             printer.finish()
@@ -82,13 +141,19 @@ pub async fn run(args: TaskArgs, context: &Context) -> Result<(), CliError> {
     }
 }
 
-async fn add(client: &Client, paths: &[PathBuf], force: bool, printer: &mut Printer) -> Result<(), CliError> {
+async fn add(
+    client: &Client,
+    paths: &[PathBuf],
+    layout: &Layout,
+    force: bool,
+    printer: &mut Printer,
+) -> Result<(), CliError> {
     for path in paths {
         let started = Instant::now();
         let path = path.canonicalize().map_err(CliError::file(path))?;
         let output = client
             .session()
-            .create_task(&path, force, Progress::to(|line| note(line)))
+            .create_task(&path, layout.clone(), force, Progress::to(|line| note(line)))
             .await?;
         printer.print_since(output, started).await?;
     }

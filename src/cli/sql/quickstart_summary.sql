@@ -20,5 +20,5 @@ LEFT JOIN (
     WHERE run_id = $run
     GROUP BY run_id
 ) s ON s.run_id = r.run_id
-LEFT JOIN bench.grades g ON g.run_id = r.run_id
+LEFT JOIN bench.grades g ON g.run_id = r.run_id AND g.repeat = 1 AND g.role = 'final'
 WHERE r.run_id = $run

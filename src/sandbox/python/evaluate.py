@@ -34,7 +34,9 @@ def load_table(path):
     import pandas
 
     if path.lower().endswith((".jsonl", ".ndjson")):
-        return pandas.read_json(path, lines=True)
+        # Values keep the types that the file gives them: pandas would read "007" as a number and some names as dates.
+        with open(path, encoding="utf-8") as lines:
+            return pandas.DataFrame([json.loads(line) for line in lines if line.strip()])
     return pandas.read_csv(path)
 
 

@@ -25,9 +25,9 @@ pub fn expectation(name: &str) -> Option<Expectation> {
             check.ours.as_object().is_some_and(|summary| summary.keys().eq(fields))
                 && check.ours["method_overview"] == check.reference["method_overview"]
         },
-        "the validation score" => |check| {
-            check.ours["metric"] == check.input["validation_fitness"] && check.ours["is_buggy"] == false
-        },
+        "the validation score" => {
+            |check| check.ours["metric"] == check.input["validation_fitness"] && check.ours["is_buggy"] == false
+        }
         "a name" => |check| check.ours.as_str().is_some_and(|name| !name.is_empty()),
         "all that the reference has, and more" => |check| {
             let (Some(reference), Some(ours)) = (check.reference.as_array(), check.ours.as_array()) else {

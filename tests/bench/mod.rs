@@ -1,0 +1,8 @@
+//! Benchmarks: suites of searches, final selection and grading, competitions of MLE-Bench.
+
+mod command;
+mod mle_bench;
+mod profiles;
+mod protocols;
+mod selection;
+mod suites;
