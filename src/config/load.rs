@@ -227,7 +227,16 @@ impl Layers {
         });
     }
 
+    /// Adds a text of the environment or of the command line. Short decimal numbers would be read in single precision, so they are
+    /// added as numbers where the key does not want a text.
     fn add_setting(&mut self, setting: Setting) {
+        if let Some(decimal) = setting.decimal() {
+            let with_number = self.figment.clone().merge(decimal);
+            if with_number.extract_lossy::<Config>().is_ok() {
+                self.figment = with_number;
+                return;
+            }
+        }
         self.merge(setting);
     }
 
@@ -266,16 +275,46 @@ impl<P: Provider> Provider for Named<P> {
     }
 }
 
+impl Setting {
+    /// The same as a number, where it is one with a fraction or an exponent.
+    fn decimal(&self) -> Option<Decimal<'_>> {
+        let number = self.value.parse::<f64>().ok().filter(|number| number.is_finite())?;
+        self.value
+            .contains(['.', 'e', 'E'])
+            .then_some(Decimal { setting: self, number })
+    }
+
+    fn data_with(&self, value: Value) -> Result<Map<Profile, Dict>, FigmentError> {
+        match figment::util::nest(&self.key, value) {
+            Value::Dict(_, dict) => Ok(Profile::Default.collect(dict)),
+            _ => Err(FigmentError::from(format!("'{}' is no key of a section", self.key))),
+        }
+    }
+}
+
 impl Provider for Setting {
     fn metadata(&self) -> Metadata {
         Metadata::named(self.origin.clone())
     }
 
     fn data(&self) -> Result<Map<Profile, Dict>, FigmentError> {
-        match figment::util::nest(&self.key, Value::from(self.value.clone())) {
-            Value::Dict(_, dict) => Ok(Profile::Default.collect(dict)),
-            _ => Err(FigmentError::from(format!("'{}' is no key of a section", self.key))),
-        }
+        self.data_with(Value::from(self.value.clone()))
+    }
+}
+
+/// A setting whose text is a decimal number.
+struct Decimal<'a> {
+    setting: &'a Setting,
+    number: f64,
+}
+
+impl Provider for Decimal<'_> {
+    fn metadata(&self) -> Metadata {
+        self.setting.metadata()
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, FigmentError> {
+        self.setting.data_with(Value::from(self.number))
     }
 }
 

@@ -124,6 +124,23 @@ fn texts_become_numbers_flags_and_sizes() {
 }
 
 #[test]
+fn decimal_numbers_keep_their_precision_and_texts_stay_texts() {
+    let sources = Sources {
+        environment: environment(&[
+            ("CLADE_SEARCH_TEMPERATURE", "0.1"),
+            ("CLADE_MODELS_Q_PROVIDER", "openai"),
+            ("CLADE_MODELS_Q_ENDPOINT", "http://localhost:1/v1"),
+            ("CLADE_MODELS_Q_MODEL", "4.5"),
+        ]),
+        overrides: vec![Override::parse("search.top_p=0.7", "--set").unwrap()],
+        ..Sources::default()
+    };
+    let config = sources.load().unwrap().config;
+    assert_eq!((config.search.temperature, config.search.top_p), (0.1, 0.7));
+    assert_eq!(config.models["q"].model.as_deref(), Some("4.5"));
+}
+
+#[test]
 fn unknown_keys_name_key_and_origin() {
     let cases = [
         (

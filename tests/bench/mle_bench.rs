@@ -140,9 +140,15 @@ fn a_prepared_competition_is_imported_and_graded_as_there() {
     assert_eq!(
         files,
         "path,role\ndata/private/other/notes.txt,private\ndata/private/test_answer.csv,private\n\
-         data/public/description.md,public\ndata/public/description.txt,public\ndata/public/sampleSubmission.csv,public\n\
+         data/public/description.md,public\ndata/public/description.txt,public\n\
          data/public/sample_submission.csv,public\ndata/public/test.csv,public\ndata/public/train.csv,public\n\
          leaderboard.csv,meta\nutils/metric.py,utils\n"
+    );
+
+    let description = csv("SELECT description FROM gym.tasks");
+    assert!(
+        description.contains("The file sampleSubmission.csv is called sample_submission.csv here."),
+        "{description}"
     );
 
     // Two thirds, rounded to five decimals, are the third team's score: the last of the first 40 % of five teams is the second.
@@ -173,7 +179,7 @@ fn a_prepared_competition_is_imported_and_graded_as_there() {
     );
     let words = with_python(&place, ["grade", "s.csv", "--task", "spots"]);
     assert!(
-        words.stdout.contains("gold 1, silver 1, bronze 0.9"),
+        words.stdout.contains("gold 1.0, silver 1.0, bronze 0.9"),
         "{}",
         words.stdout
     );

@@ -55,7 +55,11 @@ pub fn score(value: f64) -> String {
 
 /// A number with its thing, in the plural where it must be.
 pub fn counted(number: u64, thing: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
+    let plural = match number {
+        1 => "",
+        _ if thing.ends_with("ch") => "es",
+        _ => "s",
+    };
     format!("{number} {thing}{plural}")
 }
 

@@ -74,6 +74,8 @@ pub fn open(path: &Path, options: &MleBenchOptions) -> Result<Source, GymError> 
         if is_lines { ANSWER_LINES } else { ANSWER },
         FileRole::Private,
     );
+    // Under two names it would be taken for a file that tells about test rows.
+    package.files.retain(|file| file.source != sample);
     package.put(&sample, SAMPLE, FileRole::Public);
     let descriptions = [&public, &competition, &root].map(|folder| folder.join("description.md"));
     let description = descriptions.iter().find(|path| path.is_file()).ok_or_else(|| {
@@ -82,7 +84,11 @@ pub fn open(path: &Path, options: &MleBenchOptions) -> Result<Source, GymError> 
             "there is no description.md in prepared/public, beside the grader or beside the data",
         )
     })?;
-    package.put(description, DESCRIPTION, FileRole::Public);
+    let made = tempfile::tempdir().map_err(io("create a folder in", &std::env::temp_dir()))?;
+    let told = made.path().join("description.txt");
+    let text = std::fs::read_to_string(description).map_err(io("read", description))?;
+    std::fs::write(&told, text + &renamed(&sample)).map_err(io("write", &told))?;
+    package.put(&told, DESCRIPTION, FileRole::Public);
     let leaderboard = competition.join("leaderboard.csv");
     if leaderboard.is_file() {
         package.put(&leaderboard, LEADERBOARDS[0], FileRole::Meta);
@@ -91,7 +97,6 @@ pub fn open(path: &Path, options: &MleBenchOptions) -> Result<Source, GymError> 
     if splitter.is_file() {
         package.put(&splitter, CUSTOM_SPLIT, FileRole::Utils);
     }
-    let made = tempfile::tempdir().map_err(io("create a folder in", &std::env::temp_dir()))?;
     let grader = Grader {
         direction: direction(options, &leaderboard, path)?,
         answers_are_records: is_lines,
@@ -191,6 +196,18 @@ fn sample(config: &Config, root: &Path, public: &Path) -> Result<PathBuf, GymErr
         .into_iter()
         .next()
         .ok_or_else(|| GymError::package(public, "there is no sample submission, such as sample_submission.csv"))
+}
+
+/// What the description has to add where the sample submission has another name here.
+fn renamed(sample: &Path) -> String {
+    let ours = Path::new(SAMPLE).file_name();
+    match sample.file_name().filter(|name| Some(*name) != ours) {
+        Some(name) => format!(
+            "\n\nThe file {} is called sample_submission.csv here.\n",
+            name.to_string_lossy()
+        ),
+        None => String::new(),
+    }
 }
 
 /// A file that the configuration names, below the folder of all data: its first part is the competition.
