@@ -22,10 +22,10 @@ const SHOWN_END: &str = ") AS shown JOIN evo.nodes_versions n ON n.node_id = sho
 
 /// Nodes whose facts are read at once.
 const FACTS_AT_ONCE: usize = 8;
-/// Facts of nodes, without official scores in what they printed. Rows lie in the order of their commits, so the commits lead
+/// Facts of nodes, without official scores in what they say and printed. Rows lie in the order of their commits, so the commits lead
 /// straight to the long texts, however much history lies around them.
 const FACTS: &str = "
-SELECT node_id, operator, code, plan, status, is_buggy, score, signed_score, error_class, error_signature,
+SELECT node_id, operator, sanitize_program(code) AS code, sanitize_output(plan) AS plan, status, is_buggy, score, signed_score, error_class, error_signature,
        sanitize_output(error) AS error, method_family, sandbox_seconds
 FROM evo.nodes_versions
 WHERE _seq IN ($seq0, $seq1, $seq2, $seq3, $seq4, $seq5, $seq6, $seq7)
