@@ -2,7 +2,7 @@
 --
 -- Parameter: $node_id. One row a parent, the first parent first; a node without parents has one row with NULL for them.
 SELECT n.operator,
-       n.code,
+       sanitize_program(n.code)                       AS code,
        sanitize_output(n.plan)                        AS plan,
        n.status,
        CASE WHEN NOT n.is_buggy THEN n.score END      AS score,
@@ -18,7 +18,7 @@ SELECT n.operator,
        CASE WHEN NOT p.is_buggy THEN p.score END      AS parent_score,
        p.error_signature                              AS parent_error_signature,
        p.method_family                                AS parent_method_family,
-       unified_diff(p.code, n.code)                   AS changes
+       unified_diff(sanitize_program(p.code), sanitize_program(n.code))                   AS changes
 FROM evo.nodes n
 JOIN gym.tasks t ON t.task_id = n.task_id
 LEFT JOIN evo.edges e ON e.child_id = n.node_id

@@ -35,7 +35,8 @@ impl Program {
     /// Reads a reply.
     pub fn of_reply(reply: &str) -> Self {
         let extracted = text::extract_code(reply);
-        let plan = text::plan_text(reply);
+        // Tables that policies and prompts read hold no official score, whoever claims one.
+        let plan = text::sanitize_output(&text::plan_text(reply));
         let code = extracted.code;
         Self {
             code_hash: code.as_deref().map(|code| ids::sha256_hex(code.as_bytes())),
@@ -107,6 +108,7 @@ pub fn outcome(task: &Task, run: &ProgramResult) -> NodeOutcome {
         } else {
             format!("{}\n[{detail}]", stderr.trim_end())
         };
+        let shown = text::sanitize_output(&shown);
         text::truncate_middle(&shown, ERROR_CHARS, ERROR_CHARS / 4).into_owned()
     });
     NodeOutcome {

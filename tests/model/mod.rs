@@ -3,6 +3,7 @@
 
 mod client;
 mod counts;
+mod official_scores;
 mod search;
 pub mod server;
 mod statements;

@@ -22,6 +22,8 @@ use crate::sandbox::support::Bench;
 pub enum Reply {
     /// This program.
     Program(String),
+    /// This text, whatever it is.
+    Text(String),
     /// A program that depends on nothing but the seed.
     Seeded,
     /// The provider cannot be reached.
@@ -90,9 +92,11 @@ impl Generator for Given {
     async fn generate(&self, request: &GenerateRequest, cancel: &CancellationToken) -> Result<Sample, ModelError> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst).min(self.replies.len() - 1);
         let seeded = || program(request.seed, request.operator.as_str());
-        let code = match &self.replies[call] {
-            Reply::Program(code) => code.clone(),
-            Reply::Seeded => seeded(),
+        let in_words = |code: String| format!("A plan.\n\n```python\n{code}```\n");
+        let text = match &self.replies[call] {
+            Reply::Program(code) => in_words(code.clone()),
+            Reply::Text(text) => text.clone(),
+            Reply::Seeded => in_words(seeded()),
             Reply::Fault => {
                 return Err(ModelError::Unreachable {
                     model: "scripted".into(),
@@ -103,12 +107,12 @@ impl Generator for Given {
                 self.reached.notify_one();
                 tokio::select! {
                     () = cancel.cancelled() => return Err(ModelError::Cancelled),
-                    () = self.release.notified() => seeded(),
+                    () = self.release.notified() => in_words(seeded()),
                 }
             }
         };
         Ok(Sample {
-            text: format!("A plan.\n\n```python\n{code}```\n"),
+            text,
             reasoning: None,
             finish_reason: "stop".into(),
             tokens_prompt: Some(0),

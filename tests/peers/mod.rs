@@ -4,8 +4,9 @@
 mod bad_input;
 pub mod bed;
 mod control_c;
-mod gyms;
+pub mod gyms;
 mod islands;
+mod lessons;
 #[path = "../../catalog/tests/store/mount.rs"]
 mod mount;
 mod ownership;

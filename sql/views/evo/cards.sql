@@ -6,7 +6,7 @@
 --
 -- rank, is_current_best and selection_utility are those of now: of the snapshot that is read. The utility is that of
 -- evo.board_selection_weights, NULL for a node that is not drawn from. The two summaries are NULL until a memory model has made them.
--- error holds no official score. What a successful program printed is in sandbox.outputs.
+-- plan and error hold no official score. What a successful program printed is in sandbox.outputs.
 SELECT n.node_id,
        n.run_id,
        n.task_id,
@@ -47,7 +47,7 @@ SELECT n.node_id,
        COALESCE(n.rank = 1, FALSE)           AS is_current_best,
        w.utility                             AS selection_utility,
 
-       n.plan,
+       sanitize_output(n.plan)               AS plan,
        s.method_overview,
        s.parent_comparison_experience,
        sanitize_output(n.error)              AS error

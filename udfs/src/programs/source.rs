@@ -3,6 +3,7 @@
 //! The parser goes on after errors, so broken programs still give tokens. It is recursive, so the nesting of the text
 //! is measured first: what the Python interpreter itself would refuse as too deep is not parsed at all.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
@@ -25,6 +26,13 @@ pub(crate) struct SourceToken {
     pub(crate) kind: TokenKind,
     start: usize,
     end: usize,
+}
+
+impl SourceToken {
+    /// Its bytes in the text.
+    pub(crate) fn range(self) -> Range<usize> {
+        self.start..self.end
+    }
 }
 
 /// A Python text that was read.

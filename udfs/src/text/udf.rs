@@ -21,6 +21,7 @@ pub fn functions() -> Vec<Function> {
         scalar(PlanText::default()),
         scalar(FinalValidationScore::default()),
         scalar(SanitizeOutput::default()),
+        scalar(SanitizeProgram::default()),
         scalar(ClearLog::default()),
         scalar(TruncateMiddle::default()),
     ]
@@ -129,6 +130,22 @@ scalar_function!(
     exact(&[("log", DataType::Utf8View)]),
     DataType::Utf8,
     |columns: &[ArrayRef]| { map_text(&columns[0], |log| Some(Cow::Owned(super::sanitize_output(log)))) }
+);
+
+scalar_function!(
+    /// `sanitize_program(code)`.
+    #[user_doc(
+        doc_section(label = "Model text"),
+        description = "Program without official scores in its comments and texts, so that a model may see it; what it computes stays, and so does its own validation score.",
+        syntax_example = "sanitize_program(code)",
+        sql_example = "SELECT sanitize_program('x = 1  # Final Score: 0.79'); -- x = 1  # [official score removed]",
+        argument(name = "code", description = "Python program.")
+    )]
+    SanitizeProgram,
+    "sanitize_program",
+    exact(&[("code", DataType::Utf8View)]),
+    DataType::Utf8,
+    |columns: &[ArrayRef]| { map_text(&columns[0], |code| Some(super::sanitize_program(code))) }
 );
 
 scalar_function!(
