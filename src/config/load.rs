@@ -284,10 +284,11 @@ impl Setting {
             .then_some(Decimal { setting: self, number })
     }
 
-    fn data_with(&self, value: Value) -> Result<Map<Profile, Dict>, FigmentError> {
+    /// The sections that the key lies in, with a value at its place; none where the key names no section.
+    fn nested(&self, value: Value) -> Option<Dict> {
         match figment::util::nest(&self.key, value) {
-            Value::Dict(_, dict) => Ok(Profile::Default.collect(dict)),
-            _ => Err(FigmentError::from(format!("'{}' is no key of a section", self.key))),
+            Value::Dict(_, dict) => Some(dict),
+            _ => None,
         }
     }
 }
@@ -298,7 +299,10 @@ impl Provider for Setting {
     }
 
     fn data(&self) -> Result<Map<Profile, Dict>, FigmentError> {
-        self.data_with(Value::from(self.value.clone()))
+        match self.nested(Value::from(self.value.clone())) {
+            Some(dict) => Ok(Profile::Default.collect(dict)),
+            None => Err(FigmentError::from(format!("'{}' is no key of a section", self.key))),
+        }
     }
 }
 
@@ -314,7 +318,8 @@ impl Provider for Decimal<'_> {
     }
 
     fn data(&self) -> Result<Map<Profile, Dict>, FigmentError> {
-        self.setting.data_with(Value::from(self.number))
+        let dict = self.setting.nested(Value::from(self.number)).unwrap_or_default();
+        Ok(Profile::Default.collect(dict))
     }
 }
 
