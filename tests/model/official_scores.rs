@@ -212,7 +212,13 @@ fn no_official_score_reaches_a_prompt_a_memory_or_a_policy() {
     gym.run(&["grade", "mine.csv", "--task", "double"]).ok();
     searches.store(1, Ordering::SeqCst);
     evolve("second", "2");
-    gym.run(&["sql", "-c", "SELECT node_id AS parent_id FROM evo.nodes WHERE is_buggy AND code IS NOT NULL EXPAND WITH debug (samples => 1) USING MODEL remote"]).ok();
+    for parents in [
+        "is_buggy AND code IS NOT NULL EXPAND WITH debug",
+        "code LIKE '%final_score = 0.0%' LIMIT 1 EXPAND WITH improve",
+    ] {
+        let sql = format!("SELECT node_id AS parent_id FROM evo.nodes WHERE {parents} USING MODEL remote");
+        gym.run(&["sql", "-c", &sql]).ok();
+    }
 
     // What was planted is where it was printed, and the grades are there.
     let jobs = csv(
