@@ -171,7 +171,7 @@ pub async fn program_time(
             })))
         })
         .await?;
-    held.map_err(|error| SchedulerError::from(error))
+    held.map_err(SchedulerError::from)
 }
 
 /// Takes an attempt up: claims it and reserves what it may spend, in one commit. One whose reply is paid for pays nothing more.

@@ -47,7 +47,7 @@ impl Evaluator for Told {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn evo_parse_eval_result() {
-    compare("evo_parse_eval_result", PREDICATES, async |case| checks(&case).await).await;
+    compare("evo_parse_eval_result", PREDICATES, async |case| checks(case).await).await;
 }
 
 async fn checks(case: &Case) -> Vec<Check> {
