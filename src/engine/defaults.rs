@@ -42,6 +42,7 @@ impl Defaults {
                 timeout_seconds: config.sandbox.wall().as_secs_f64(),
                 warm: config.sandbox.warm,
                 cache: search.cache,
+                preflight: search.preflight,
                 max_tries: i64::from(search.max_tries),
             },
             final_seconds: search
@@ -103,6 +104,7 @@ impl Defaults {
                     .map_or(attempt.timeout_seconds, |timeout| timeout.as_secs_f64()),
                 warm: given.warm.unwrap_or(attempt.warm),
                 cache: given.cache.unwrap_or(attempt.cache),
+                preflight: given.preflight.or(attempt.preflight),
                 ..attempt
             },
             policy: self.policy_settings(given),

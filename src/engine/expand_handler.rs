@@ -77,6 +77,7 @@ impl SchedulerExpandHandler {
                     .map_or(default.timeout_seconds, |timeout| timeout.as_secs_f64()),
                 warm: options.warm.unwrap_or(default.warm),
                 cache: options.cache.unwrap_or(default.cache),
+                preflight: options.preflight.or(default.preflight),
                 ..default
             },
             concurrency: options.concurrency.map_or(self.defaults.workers, |workers| {

@@ -25,6 +25,7 @@ mod index;
 mod lease;
 mod park;
 mod pipeline;
+mod preflight;
 mod queue;
 mod record;
 mod reply;

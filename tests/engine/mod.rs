@@ -7,6 +7,7 @@ mod meeting;
 pub mod metered;
 mod money;
 mod own_policies;
+mod preflight;
 mod query_notes;
 mod redaction;
 mod reference;
