@@ -1,5 +1,6 @@
 //! Grading one submission.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
@@ -23,6 +24,8 @@ pub struct Grade {
     pub standing: Standing,
     /// Why the submission is not valid.
     pub detail: Option<String>,
+    /// Scores of the task's instances, where it has some; none for an instance without a valid output.
+    pub instances: BTreeMap<String, Option<f64>>,
 }
 
 /// A row of `bench.grades`.
@@ -87,7 +90,13 @@ impl Grade {
             score,
             standing: Standing::of(score, leaderboard, higher_is_better),
             detail,
+            instances: BTreeMap::new(),
         }
+    }
+
+    /// The same with the scores of instances.
+    pub fn with_instances(self, instances: BTreeMap<String, Option<f64>>) -> Self {
+        Self { instances, ..self }
     }
 }
 
@@ -103,6 +112,7 @@ impl GradeRow {
             score,
             standing,
             detail,
+            instances: _,
         } = &self.grade;
         let mut rows = Rows::new("bench.grades")?;
         rows.push([
@@ -124,6 +134,24 @@ impl GradeRow {
             ("repeat", self.repeat.into()),
             ("selection", self.selection.clone().into()),
         ])?;
+        Ok(rows)
+    }
+
+    /// The rows for `bench.instance_scores`; none for a task without instances.
+    ///
+    /// # Errors
+    /// When a value does not fit its column.
+    pub fn instance_rows(&self) -> Result<Rows, StoreError> {
+        let mut rows = Rows::new("bench.instance_scores")?;
+        for (instance, score) in &self.grade.instances {
+            rows.push([
+                ("submission_id", self.submission_id.clone().into()),
+                ("run_id", self.run_id.clone().into()),
+                ("task_id", self.task_id.clone().into()),
+                ("instance", instance.clone().into()),
+                ("score", (*score).into()),
+            ])?;
+        }
         Ok(rows)
     }
 }
@@ -155,7 +183,8 @@ pub async fn grade_submission(
         evaluation.detail,
         leaderboard,
         higher_is_better,
-    ))
+    )
+    .with_instances(evaluation.instances))
 }
 
 #[cfg(test)]
@@ -200,11 +229,14 @@ mod tests {
             test_rows: None,
             known_leak: None,
             imported_at: Utc::now(),
+            submission: crate::gym::Submission::Table,
+            preflight: false,
         };
         let split = |name: &str| TaskSplit {
             public_dir: PathBuf::from(name).join("public"),
             answers: vec![PathBuf::from(name).join("private/test_answer.csv")],
             metric_py: PathBuf::from("utils/metric.py"),
+            submission: crate::gym::Submission::Table,
         };
         Task {
             row,
@@ -219,6 +251,7 @@ mod tests {
             valid,
             higher_is_better: Some(true),
             metric_class: None,
+            instances: BTreeMap::new(),
             state,
             detail: None,
             wall_seconds: 0.0,

@@ -62,6 +62,8 @@ pub struct SearchConfig {
     pub submit_repeats: u32,
     /// Grade every node that was the best so far, too.
     pub grade_incumbents: bool,
+    /// Look at programs before they run; none for what the task says.
+    pub preflight: Option<bool>,
     /// Times an attempt is taken up before it counts as failed.
     pub max_tries: u32,
     /// Settings that policies read; what is not set is each policy's own default.

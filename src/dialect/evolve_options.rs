@@ -102,6 +102,8 @@ option_table! {
         prompt_tokens: u64, Range::Within(1_000.0, 10_000_000.0);
         /// Start candidates from the warm pool. Default true.
         warm: bool, Range::Any;
+        /// Look at programs before they run: syntax, installs of packages, modules that are not there. Default: what the task says.
+        preflight: bool, Range::Any;
         /// Go on under a cost budget although the model's price is not known. Default false.
         allow_unknown_cost: bool, Range::Any;
         /// At the end, run the chosen program on the final data and grade it. Default true.

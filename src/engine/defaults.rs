@@ -47,6 +47,7 @@ impl Defaults {
                 timeout_seconds: config.sandbox.wall().as_secs_f64(),
                 warm: config.sandbox.warm,
                 cache: search.cache,
+                preflight: search.preflight,
                 max_tries: i64::from(search.max_tries),
                 memory_model: search.memory_model.clone(),
                 prompt_tokens: config.prompts.max_tokens,
@@ -112,6 +113,7 @@ impl Defaults {
                 cache: given.cache.unwrap_or(attempt.cache),
                 memory_model: memory_model(given.memory_model.clone(), attempt.memory_model.clone()),
                 prompt_tokens: given.prompt_tokens.unwrap_or(attempt.prompt_tokens),
+                preflight: given.preflight.or(attempt.preflight),
                 ..attempt
             },
             policy: self.policy_settings(given),

@@ -79,6 +79,7 @@ impl SchedulerExpandHandler {
                 cache: options.cache.unwrap_or(default.cache),
                 memory_model: memory_model(options.memory_model.clone(), default.memory_model.clone()),
                 prompt_tokens: options.prompt_tokens.unwrap_or(default.prompt_tokens),
+                preflight: options.preflight.or(default.preflight),
                 ..default
             },
             concurrency: options.concurrency.map_or(self.defaults.workers, |workers| {

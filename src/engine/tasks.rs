@@ -41,6 +41,7 @@ impl Engine {
         txn.append("gym.tasks", task_rows(&imported)?);
         txn.append("gym.task_files", file_rows(&imported)?);
         txn.append("gym.leaderboards", leaderboard_rows(&imported)?);
+        txn.append("gym.instances", instance_rows(&imported)?);
         txn.append("gym.quality_checks", check_rows(&imported)?);
         txn.append("gym.build_events", event_rows(&imported)?);
         self.store().commit(txn).await?;
@@ -93,6 +94,8 @@ fn task_rows(imported: &ImportedTask) -> Result<Rows> {
         ("test_rows", task.test_rows.into()),
         ("known_leak", task.known_leak.clone().into()),
         ("imported_at", task.imported_at.into()),
+        ("submission", task.submission.name().into()),
+        ("preflight", task.preflight.into()),
     ])?;
     Ok(rows)
 }
@@ -121,6 +124,22 @@ fn leaderboard_rows(imported: &ImportedTask) -> Result<Rows> {
             ("team", entry.team.clone().into()),
             ("score", entry.score.into()),
             ("package_hash", entry.package_hash.clone().into()),
+        ])?;
+    }
+    Ok(rows)
+}
+
+fn instance_rows(imported: &ImportedTask) -> Result<Rows> {
+    let mut rows = Rows::new("gym.instances")?;
+    for instance in &imported.instances {
+        rows.push([
+            ("task_id", imported.task.task_id.clone().into()),
+            ("instance", instance.instance.clone().into()),
+            ("metric", instance.metric.clone().into()),
+            ("higher_is_better", instance.higher_is_better.into()),
+            ("sota", instance.sota.into()),
+            ("baseline", instance.baseline.into()),
+            ("package_hash", imported.task.package_hash.clone().into()),
         ])?;
     }
     Ok(rows)

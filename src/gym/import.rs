@@ -10,10 +10,13 @@ use tokio_util::sync::CancellationToken;
 use crate::gym::checks::{Check, CheckStatus, METRIC, SAMPLE, answer_path};
 use crate::gym::error::{GymError, io};
 use crate::gym::infer::{metric_facts, modality, task_type, title};
+use crate::gym::instances::{NO_SPLIT, check_evaluator};
 use crate::gym::manifest::ValidationSettings;
 use crate::gym::package::MANIFEST;
 use crate::gym::progress::Progress;
-use crate::gym::rows::{BuildEventRow, ImportedTask, LeaderboardRow, QualityCheckRow, TaskFileRow, TaskRow};
+use crate::gym::rows::{
+    BuildEventRow, ImportedTask, LeaderboardRow, QualityCheckRow, Submission, TaskFileRow, TaskRow,
+};
 use crate::gym::source::Layout;
 use crate::gym::split::{CUSTOM_SPLIT, CustomSplit, Split, SplitInput, derive, perfect_submissions, verify_perfect};
 use crate::gym::stage::Staged;
@@ -64,7 +67,10 @@ pub async fn import_package(
 ) -> Result<ImportedTask, GymError> {
     let (from, tasks_dir, layout) = (path.to_owned(), store_dir.join("tasks"), import.layout.clone());
     let mut staged = blocking(move || Staged::new(layout.open(&from)?, &tasks_dir)).await?;
-    let direction = score_sample(&mut staged, import, cancel).await?;
+    let direction = match staged.instances.as_slice() {
+        [] => score_sample(&mut staged, import, cancel).await?,
+        _ => check_evaluator(&mut staged, import, cancel).await?,
+    };
     if !import.force && !staged.failed().is_empty() {
         return Err(GymError::Refused {
             task_id: staged.task_id.clone(),
@@ -150,6 +156,11 @@ pub async fn import_package(
         test_rows: rows(&tables.test),
         known_leak: staged.known_leak.clone(),
         imported_at: import.now,
+        submission: match staged.instances.as_slice() {
+            [] => Submission::Table,
+            _ => Submission::Folder,
+        },
+        preflight: staged.manifest.preflight.unwrap_or(false),
     };
     let imported = rows_of(&mut staged, task, split.as_ref(), import.now);
     let place = store_dir.join(package_path);
@@ -228,6 +239,7 @@ fn rows_of(staged: &mut Staged, task: TaskRow, split: Option<&Split>, now: DateT
         task,
         files,
         leaderboard,
+        instances: std::mem::take(&mut staged.instances),
         checks,
         events,
     }
@@ -263,7 +275,7 @@ async fn score_sample(
     Ok(evaluation.higher_is_better.ok_or(evaluation.detail))
 }
 
-async fn evaluate(
+pub(super) async fn evaluate(
     root: &Path,
     answers: Vec<std::path::PathBuf>,
     submission: &Path,
@@ -285,17 +297,19 @@ async fn evaluate(
     })
 }
 
-fn score_of(evaluation: &Evaluation, import: &Import) -> Result<f64, String> {
+/// What is said of an evaluation that went over its time. The limit is the only one that is counted in seconds, and it ends the
+/// evaluation right after them.
+pub(super) fn over_time(evaluation: &Evaluation, import: &Import) -> Option<String> {
     let limit = import.metric_limits.wall.as_secs_f64();
+    (evaluation.state != ResultState::Success && evaluation.wall_seconds >= limit)
+        .then(|| format!("{METRIC} did not end within {limit} s; sandbox.evaluation_seconds sets the limit"))
+}
+
+fn score_of(evaluation: &Evaluation, import: &Import) -> Result<f64, String> {
     match evaluation.score {
         Some(score) if evaluation.valid && evaluation.state == ResultState::Success && score.is_finite() => Ok(score),
-        // The limit is the only one that is counted in seconds, and it ends the evaluation right after them.
-        _ if evaluation.state != ResultState::Success && evaluation.wall_seconds >= limit => Err(format!(
-            "{METRIC} did not end within {limit} s; sandbox.evaluation_seconds sets the limit"
-        )),
-        _ => Err(evaluation
-            .detail
-            .clone()
+        _ => Err(over_time(evaluation, import)
+            .or_else(|| evaluation.detail.clone())
             .unwrap_or_else(|| evaluation.state.as_str().to_owned())),
     }
 }
@@ -307,6 +321,9 @@ async fn make_validation(
     scale: &Scale,
     cancel: &CancellationToken,
 ) -> Result<(Staged, Validation), GymError> {
+    if !staged.instances.is_empty() {
+        return Ok((staged, Validation::SelfReported(NO_SPLIT.to_owned())));
+    }
     import.progress.say(&format!(
         "{}: making the validation split and scoring its answers",
         staged.task_id
@@ -430,6 +447,7 @@ async fn custom(
         env: BTreeMap::new(),
         limits: import.split_limits.clone(),
         output_name: CustomSplit::OUTPUT.to_owned(),
+        output_is_folder: false,
         output_dir: output_dir.clone(),
         warm: false,
     };

@@ -27,6 +27,8 @@ pub struct Manifest {
     pub theoretical_max: Option<f64>,
     /// What leaks the answers, when it is known.
     pub known_leak: Option<String>,
+    /// Look at programs before they run, unless a run says otherwise.
+    pub preflight: Option<bool>,
     /// How the validation split is made.
     #[serde(default)]
     pub validation: ValidationSettings,

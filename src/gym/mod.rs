@@ -17,10 +17,12 @@ mod columns;
 mod error;
 mod import;
 mod infer;
+mod instances;
 mod json_lines;
 mod leaderboard;
 mod manifest;
 mod mle_bench;
+mod nature_bench;
 mod overview;
 mod package;
 mod progress;
@@ -41,7 +43,9 @@ pub use manifest::{Manifest, Modality, TaskType, Unit, ValidationSettings};
 pub use overview::{ColumnOverview, DataOverview, FileOverview};
 pub use package::FileRole;
 pub use progress::Progress;
-pub use rows::{BuildEventRow, ImportedTask, LeaderboardRow, QualityCheckRow, TaskFileRow, TaskRow};
+pub use rows::{
+    BuildEventRow, ImportedTask, Instance, LeaderboardRow, QualityCheckRow, Submission, TaskFileRow, TaskRow,
+};
 pub use slug::{InvalidTaskName, normalize_slug, normalize_slugs, validate_task_name};
 pub use source::{Layout, MleBenchOptions};
 pub use task::{Task, TaskSplit, load_task};

@@ -2,6 +2,44 @@
 
 use chrono::{DateTime, Utc};
 
+/// What a program must write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Submission {
+    /// One table.
+    #[default]
+    Table,
+    /// A folder with files for every instance.
+    Folder,
+}
+
+impl Submission {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::Table, Self::Folder];
+
+    /// Name of the file or folder, as stored.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Table => "submission.csv",
+            Self::Folder => "output",
+        }
+    }
+}
+
+/// One data set of a task with the published result that scores on it are compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Instance {
+    /// Name.
+    pub instance: String,
+    /// The metric that counts.
+    pub metric: String,
+    /// Its direction.
+    pub higher_is_better: bool,
+    /// The published result.
+    pub sota: f64,
+    /// What the publication compares itself with.
+    pub baseline: Option<f64>,
+}
+
 /// A row of `gym.tasks`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRow {
@@ -45,6 +83,10 @@ pub struct TaskRow {
     pub known_leak: Option<String>,
     /// When the package was imported.
     pub imported_at: DateTime<Utc>,
+    /// What a program must write.
+    pub submission: Submission,
+    /// Look at programs before they run, unless a run says otherwise.
+    pub preflight: bool,
 }
 
 /// A row of `gym.task_files`.
@@ -118,6 +160,8 @@ pub struct ImportedTask {
     pub files: Vec<TaskFileRow>,
     /// Rows of `gym.leaderboards`.
     pub leaderboard: Vec<LeaderboardRow>,
+    /// Rows of `gym.instances`.
+    pub instances: Vec<Instance>,
     /// Rows of `gym.quality_checks`.
     pub checks: Vec<QualityCheckRow>,
     /// Rows of `gym.build_events`.

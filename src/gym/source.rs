@@ -7,7 +7,9 @@ use tempfile::TempDir;
 use crate::gym::error::GymError;
 use crate::gym::manifest::Manifest;
 use crate::gym::mle_bench;
+use crate::gym::nature_bench;
 use crate::gym::package::{MANIFEST, Package};
+use crate::gym::rows::Instance;
 
 /// How a task's folder is laid out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub enum Layout {
     Package,
     /// A competition as MLE-Bench prepares it.
     MleBench(MleBenchOptions),
+    /// A task of NatureBench.
+    NatureBench,
 }
 
 /// What the folder of a prepared competition does not say.
@@ -29,6 +33,22 @@ pub struct MleBenchOptions {
     pub higher_is_better: Option<bool>,
 }
 
+/// What a task is made of.
+#[derive(Debug)]
+pub enum Contents {
+    /// Tables as packages of ours have them.
+    Tables,
+    /// Tables of a layout with rules of its own: those that only packages of ours must keep are warnings.
+    ForeignTables,
+    /// Files of any kind, for one or several instances that have published results.
+    Instances {
+        /// The instances.
+        instances: Vec<Instance>,
+        /// Those that cannot be compared with a published result, with the reason.
+        left_out: Vec<String>,
+    },
+}
+
 /// Files of a task with their places in a package of ours.
 #[derive(Debug)]
 pub struct Source {
@@ -36,8 +56,8 @@ pub struct Source {
     pub package: Package,
     /// What is said about them.
     pub manifest: Manifest,
-    /// The layout has rules of its own: those that only packages of ours must keep are warnings.
-    pub is_foreign: bool,
+    /// What the task is made of.
+    pub contents: Contents,
     /// Files that were made for this import.
     pub made: Option<TempDir>,
 }
@@ -54,11 +74,12 @@ impl Layout {
                 Ok(Source {
                     manifest: Manifest::read(&package.root.join(MANIFEST))?,
                     package,
-                    is_foreign: false,
+                    contents: Contents::Tables,
                     made: None,
                 })
             }
             Self::MleBench(options) => mle_bench::open(path, options),
+            Self::NatureBench => nature_bench::open(path),
         }
     }
 }

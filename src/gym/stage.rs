@@ -9,11 +9,13 @@ use crate::gym::checks::{
 };
 use crate::gym::columns::Columns;
 use crate::gym::error::{GymError, io};
+use crate::gym::instances::check_instances;
 use crate::gym::leaderboard::{Leaderboard, Team};
 use crate::gym::manifest::Manifest;
 use crate::gym::package::{FileRole, HashedFile, LEADERBOARDS, copy_and_hash, package_hash};
+use crate::gym::rows::Instance;
 use crate::gym::slug::validate_task_name;
-use crate::gym::source::Source;
+use crate::gym::source::{Contents, Source};
 use crate::gym::table::Table;
 
 const STAGING: &str = ".staging-";
@@ -160,6 +162,8 @@ pub struct Staged {
     pub known_leak: Option<String>,
     /// The leaderboard, when there is a sound one.
     pub leaderboard: Option<Leaderboard>,
+    /// Instances with published results; none for a task of tables.
+    pub instances: Vec<Instance>,
 }
 
 impl Staged {
@@ -168,7 +172,7 @@ impl Staged {
         let Source {
             package,
             manifest,
-            is_foreign,
+            contents,
             made,
         } = source;
         let folder = package
@@ -193,7 +197,10 @@ impl Staged {
             .collect::<Result<Vec<_>, _>>()?;
         drop(made);
         let root = dir.path();
-        let tables = Tables::read(root)?;
+        let tables = match contents {
+            Contents::Tables | Contents::ForeignTables => Tables::read(root)?,
+            Contents::Instances { .. } => Tables::default(),
+        };
         let columns = match (&tables.sample, &tables.test, &tables.answer) {
             (Some(sample), Some(test), Some(answer)) => Columns::find(sample, test, answer),
             _ => Columns::default(),
@@ -204,23 +211,11 @@ impl Staged {
             Err(error) => Err(io("read", &root.join(path))(error)),
         };
         let (description, metric_py) = (text(DESCRIPTION)?, text(METRIC)?);
-        let mut checks = check_tables(root, &tables);
-        if checks.is_empty() {
-            let rows = |table: &Option<Table>| table.as_ref().map_or(0, Table::len);
-            let detail = format!(
-                "train.csv has {} rows, test.csv {}",
-                rows(&tables.train),
-                rows(&tables.test)
-            );
-            checks.push(Check::passed("tables", detail));
-        }
-        if is_foreign {
-            let only_ours = |check: &&mut Check| check.status == CheckStatus::Failed && check.id != MISSING_FILES;
-            checks
-                .iter_mut()
-                .filter(only_ours)
-                .for_each(|check| check.status = CheckStatus::Warning);
-        }
+        let (mut checks, instances) = match contents {
+            Contents::Tables => (checks_of_tables(root, &tables, false), Vec::new()),
+            Contents::ForeignTables => (checks_of_tables(root, &tables, true), Vec::new()),
+            Contents::Instances { instances, left_out } => (vec![check_instances(&instances, &left_out)], instances),
+        };
         checks.extend(check_columns(&manifest.validation, tables.train.as_ref()));
         let leaderboard = match LEADERBOARDS.iter().find(|path| root.join(path).is_file()) {
             Some(name) => match Leaderboard::read(name, &Table::read(&root.join(name))?) {
@@ -250,7 +245,8 @@ impl Staged {
             .or_else(|| same_bytes(&files));
         checks.push(match &known_leak {
             Some(leak) => Check::warning("known_leak", leak.clone()),
-            None => Check::passed("known_leak", "no public file holds test answers"),
+            None if instances.is_empty() => Check::passed("known_leak", "no public file holds test answers"),
+            None => Check::passed("known_leak", "no public file is the same as a hidden one"),
         });
         let source = package.root;
         Ok(Self {
@@ -267,6 +263,7 @@ impl Staged {
             checks,
             known_leak,
             leaderboard,
+            instances,
         })
     }
 
@@ -295,6 +292,28 @@ impl Staged {
         self.checks.push(leaderboard.check());
         leaderboard.ranked(higher_is_better)
     }
+}
+
+/// Checks of a task's tables. In a foreign layout, rules that only packages of ours must keep are warnings.
+fn checks_of_tables(root: &Path, tables: &Tables, is_foreign: bool) -> Vec<Check> {
+    let mut checks = check_tables(root, tables);
+    if checks.is_empty() {
+        let rows = |table: &Option<Table>| table.as_ref().map_or(0, Table::len);
+        let detail = format!(
+            "train.csv has {} rows, test.csv {}",
+            rows(&tables.train),
+            rows(&tables.test)
+        );
+        checks.push(Check::passed("tables", detail));
+    }
+    if is_foreign {
+        let only_ours = |check: &&mut Check| check.status == CheckStatus::Failed && check.id != MISSING_FILES;
+        checks
+            .iter_mut()
+            .filter(only_ours)
+            .for_each(|check| check.status = CheckStatus::Warning);
+    }
+    checks
 }
 
 /// A public file with the bytes of a private one.

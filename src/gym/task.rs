@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::gym::checks::{METRIC, answer_path};
 use crate::gym::error::{GymError, io};
-use crate::gym::rows::TaskRow;
+use crate::gym::rows::{Submission, TaskRow};
 
 /// One part of a task that submissions are scored on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct TaskSplit {
     pub answers: Vec<PathBuf>,
     /// The metric.
     pub metric_py: PathBuf,
+    /// What a program must write.
+    pub submission: Submission,
 }
 
 /// A task that can be worked on.
@@ -50,16 +52,23 @@ pub fn load_task(store_dir: &Path, row: TaskRow) -> Result<Task, GymError> {
             ),
         ));
     }
+    let private = root.join("data/private");
     let final_ = TaskSplit {
         public_dir: root.join("data/public"),
-        answers: answer_files(&root.join("data/private"), &answer_path(&root))?,
+        answers: match row.submission {
+            Submission::Table => answer_files(&private, &answer_path(&root))?,
+            // The evaluator finds what it needs in its own folder.
+            Submission::Folder => vec![private],
+        },
         metric_py: metric_py.clone(),
+        submission: row.submission,
     };
     let validation = root.join("validation");
     let validation = (row.validation != "self_reported").then(|| TaskSplit {
         public_dir: validation.join("public"),
         answers: vec![validation.join("private/test_answer.csv")],
         metric_py,
+        submission: row.submission,
     });
     Ok(Task {
         row,

@@ -56,6 +56,7 @@ impl Evaluator for ShareOfEqualRows {
             valid: score.is_some(),
             higher_is_better: metric.contains("higher_is_better = True").then_some(true),
             metric_class: None,
+            instances: std::collections::BTreeMap::new(),
             state: if score.is_some() {
                 ResultState::Success
             } else {

@@ -41,8 +41,10 @@ pub struct CandidateJob {
     pub limits: Limits,
     /// Limits of the evaluation.
     pub evaluation_limits: Limits,
-    /// File that the program must write.
+    /// What the program must write.
     pub output_name: String,
+    /// It is a folder of files.
+    pub output_is_folder: bool,
     /// Existing directory that gets the collected submission.
     pub output_dir: PathBuf,
     /// Run the program in the warm pool.
@@ -119,6 +121,7 @@ pub async fn run_candidate(
         env: candidate.env,
         limits: candidate.limits,
         output_name: candidate.output_name,
+        output_is_folder: candidate.output_is_folder,
         output_dir: candidate.output_dir,
         warm: candidate.warm,
     };

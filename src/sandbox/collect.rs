@@ -15,7 +15,13 @@ use super::outcome::Collected;
 /// the checks and the copy. `Err` holds the reason why there is no acceptable submission.
 pub(crate) fn collect(dir: impl AsFd, name: &str, limit: u64, target: &Path) -> Result<Collected, String> {
     let mut file = File::from(open_beneath(dir, name)?);
-    let stat = fstat(&file).map_err(|e| format!("{name} cannot be examined: {e}"))?;
+    check_file(&file, name, limit)?;
+    copy(&mut file, limit, target).map_err(|e| format!("{name} cannot be copied: {e}"))
+}
+
+/// Accepts a regular file with one name and not too many bytes; gives its size.
+pub(crate) fn check_file(file: &File, name: &str, limit: u64) -> Result<u64, String> {
+    let stat = fstat(file).map_err(|e| format!("{name} cannot be examined: {e}"))?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {}
         FileType::Directory => return Err(format!("{name} is a directory")),
@@ -28,11 +34,12 @@ pub(crate) fn collect(dir: impl AsFd, name: &str, limit: u64, target: &Path) -> 
     if stat.st_size as u64 > limit {
         return Err(format!("{name} has {} bytes, the limit is {limit}", stat.st_size));
     }
-    copy(&mut file, limit, target).map_err(|e| format!("{name} cannot be copied: {e}"))
+    Ok(stat.st_size as u64)
 }
 
+/// Opens what lies directly in a directory, if it is no link.
 #[cfg(target_os = "linux")]
-fn open_beneath(dir: impl AsFd, name: &str) -> Result<std::os::fd::OwnedFd, String> {
+pub(crate) fn open_beneath(dir: impl AsFd, name: &str) -> Result<std::os::fd::OwnedFd, String> {
     use rustix::fs::{ResolveFlags, openat2};
     use rustix::io::Errno;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -47,8 +54,9 @@ fn open_beneath(dir: impl AsFd, name: &str) -> Result<std::os::fd::OwnedFd, Stri
     })
 }
 
+/// Opens what lies directly in a directory, if it is no link.
 #[cfg(not(target_os = "linux"))]
-fn open_beneath(dir: impl AsFd, name: &str) -> Result<std::os::fd::OwnedFd, String> {
+pub(crate) fn open_beneath(dir: impl AsFd, name: &str) -> Result<std::os::fd::OwnedFd, String> {
     use rustix::io::Errno;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     rustix::fs::openat(dir, name, flags, Mode::empty()).map_err(|errno| match errno {

@@ -1,5 +1,6 @@
 //! What every evaluator does the same way: the runner's program, its inputs, and the reading of its result.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -28,12 +29,18 @@ impl RunnerInputs {
     }
 }
 
-/// File name with the suffix of `path`, which tells the loader the format.
+/// File name with the suffix of `path`, which tells the loader the format; a folder has none.
 pub(crate) fn named_like(stem: &str, path: &Path) -> String {
-    let lines = path
-        .extension()
-        .is_some_and(|suffix| ["jsonl", "ndjson"].iter().any(|s| suffix.eq_ignore_ascii_case(s)));
-    format!("{stem}.{}", if lines { "jsonl" } else { "csv" })
+    let is_any = |suffixes: &[&str]| {
+        path.extension()
+            .is_some_and(|suffix| suffixes.iter().any(|known| suffix.eq_ignore_ascii_case(known)))
+    };
+    match path {
+        path if path.is_dir() => stem.to_owned(),
+        _ if is_any(&["jsonl", "ndjson"]) => format!("{stem}.jsonl"),
+        _ if is_any(&["tar"]) => format!("{stem}.tar"),
+        _ => format!("{stem}.csv"),
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -42,6 +49,8 @@ struct RunnerResult {
     valid: bool,
     higher_is_better: Option<bool>,
     metric_class: Option<String>,
+    #[serde(default)]
+    instances: BTreeMap<String, Option<f64>>,
     stage: String,
     error: Option<String>,
 }
@@ -59,6 +68,7 @@ pub(crate) fn unscored(state: ResultState, detail: String, wall_seconds: f64) ->
         valid: false,
         higher_is_better: None,
         metric_class: None,
+        instances: BTreeMap::new(),
         state,
         detail: Some(bounded(&detail)),
         wall_seconds,
@@ -88,6 +98,7 @@ pub(crate) fn interpret(end: &JobEnd, channel: &[u8], wall_seconds: f64) -> Eval
         valid,
         higher_is_better,
         metric_class,
+        instances,
         stage,
         error,
     } = result;
@@ -107,6 +118,7 @@ pub(crate) fn interpret(end: &JobEnd, channel: &[u8], wall_seconds: f64) -> Eval
         valid,
         higher_is_better,
         metric_class,
+        instances,
         state,
         detail: reason.as_deref().map(bounded),
         wall_seconds,
@@ -181,5 +193,7 @@ mod tests {
         assert_eq!(named_like("answers", Path::new("a/b.JSONL")), "answers.jsonl");
         assert_eq!(named_like("answers", Path::new("a/b.csv")), "answers.csv");
         assert_eq!(named_like("answers", Path::new("a/b")), "answers.csv");
+        assert_eq!(named_like("submission", Path::new("a/output.tar")), "submission.tar");
+        assert_eq!(named_like("answers", &std::env::temp_dir()), "answers");
     }
 }

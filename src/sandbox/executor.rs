@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::SandboxError;
 use super::job::{EvaluationSpec, JobSpec};
 use super::outcome::{Evaluation, JobOutcome};
+use super::probe::Probe;
 use super::report::{CapabilityReport, IsolationReport};
 
 /// Runs candidate programs.
@@ -24,6 +25,13 @@ pub trait Executor: Send + Sync + Debug {
 
     /// What a job of this back end is shut in by when nothing goes wrong.
     async fn isolation(&self) -> Result<IsolationReport, SandboxError>;
+
+    /// What the interpreter of candidates says of a program before it runs, and which of the modules it does not have. A back end
+    /// that cannot ask it has nothing to say.
+    async fn probe(&self, code: &str, modules: &[String]) -> Result<Probe, SandboxError> {
+        let _ = (code, modules);
+        Ok(Probe::default())
+    }
 
     /// Removes what dead processes have left: directories and control groups. Gives how many were removed.
     async fn sweep(&self) -> Result<usize, SandboxError>;

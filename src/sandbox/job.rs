@@ -98,8 +98,10 @@ pub struct JobSpec {
     pub env: BTreeMap<String, String>,
     /// Limits of the run.
     pub limits: Limits,
-    /// File that the program must write in its working directory.
+    /// What the program must write in its working directory.
     pub output_name: String,
+    /// It is a folder of files, which is collected as one archive; the program finds its path in `OUTPUT_DIR`.
+    pub output_is_folder: bool,
     /// Existing directory that gets the collected submission.
     pub output_dir: PathBuf,
     /// Start from the warm pool where the back end has one.
@@ -107,6 +109,12 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// Where the collected submission goes.
+    pub fn output_path(&self) -> PathBuf {
+        let end = if self.output_is_folder { ".tar" } else { "" };
+        self.output_dir.join(format!("{}{end}", self.output_name))
+    }
+
     /// Refuses a job that no back end could run.
     pub fn check(&self) -> Result<(), SandboxError> {
         self.limits.check()?;
@@ -159,12 +167,16 @@ impl JobSpec {
 /// Name of the candidate's program in its working directory.
 pub const PROGRAM_NAME: &str = "candidate.py";
 
+/// Variable that names the folder which a program must fill.
+pub(crate) const OUTPUT_DIR: &str = "OUTPUT_DIR";
+
 /// One evaluation of a collected submission.
 #[derive(Debug, Clone)]
 pub struct EvaluationSpec {
     /// The task's `metric.py`.
     pub metric_py: PathBuf,
-    /// Hidden answers, CSV or JSON lines; the first file is the ground truth, others lie beside it.
+    /// Hidden answers, CSV or JSON lines; the first file is the ground truth, others lie beside it. A metric that reads files
+    /// itself may have them in a folder.
     pub answers: Vec<PathBuf>,
     /// The collected submission.
     pub submission: PathBuf,
@@ -182,7 +194,7 @@ impl EvaluationSpec {
         }
         std::iter::once(&self.metric_py)
             .chain(&self.answers)
-            .find(|path| !path.is_file())
+            .find(|path| !path.is_file() && (*path == &self.metric_py || !path.is_dir()))
             .map(|path| format!("{} is missing", path.file_name().unwrap_or_default().to_string_lossy()))
     }
 }

@@ -6,6 +6,7 @@
 
 mod candidate;
 mod collect;
+mod collect_folder;
 mod error;
 mod evaluation;
 mod executor;
@@ -14,6 +15,7 @@ mod logs;
 #[cfg(target_os = "linux")]
 mod native;
 mod outcome;
+mod probe;
 mod process;
 mod report;
 mod scratch;
@@ -22,6 +24,7 @@ mod wait;
 use std::process::ExitCode;
 
 pub use candidate::{CandidateJob, CandidateResult, Scoring, run_candidate};
+pub(crate) use collect_folder::pack_folder;
 pub use error::SandboxError;
 pub use executor::{Evaluator, Executor};
 pub use job::{EvaluationSpec, JobSpec, Limits, PROGRAM_NAME};
@@ -29,6 +32,7 @@ pub use logs::CapturedLog;
 #[cfg(target_os = "linux")]
 pub use native::{DEFAULT_PRELOAD, NativeExecutor, NativeOptions};
 pub use outcome::{Cause, Collected, Evaluation, JobEnd, JobOutcome, ResultState};
+pub use probe::Probe;
 pub use process::{ProcessExecutor, ProcessOptions};
 pub use report::{Capability, CapabilityReport, Grade, IsolationReport, Layer};
 

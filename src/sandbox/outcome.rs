@@ -1,5 +1,6 @@
 //! What became of a job and of an evaluation.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -245,6 +246,8 @@ pub struct Evaluation {
     pub higher_is_better: Option<bool>,
     /// Name of the metric's class.
     pub metric_class: Option<String>,
+    /// Scores of the task's instances, where the metric tells them apart; none for an instance without a valid output.
+    pub instances: BTreeMap<String, Option<f64>>,
     /// `Success`, `ScoringFailed`, `MetricOrAnswerMissing` or `SandboxUnconfirmed`.
     pub state: ResultState,
     /// Reason in words, bounded.

@@ -19,11 +19,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::SandboxError;
 use super::collect::collect;
+use super::collect_folder::collect_folder;
 use super::evaluation::{self, RunnerInputs, named_like};
 use super::executor::{Evaluator, Executor};
-use super::job::{EvaluationSpec, JobSpec, Limits, PROGRAM_NAME, thread_environment};
+use super::job::{EvaluationSpec, JobSpec, Limits, OUTPUT_DIR, PROGRAM_NAME, thread_environment};
 use super::logs::{CapturedLog, LogBuffer};
 use super::outcome::{Evaluation, JobEnd, JobOutcome, ResultState};
+use super::probe::{Probe, ask};
 use super::report::{Capability, CapabilityReport, IsolationReport, Layer};
 use super::scratch::{self, InstanceDir};
 use super::wait::{Waited, wait4};
@@ -231,6 +233,10 @@ impl Executor for ProcessExecutor {
         fs::write(&program, &job.code).map_err(SandboxError::io("write", &program))?;
         let mut env = environment(directory.path(), job.limits.cpus);
         env.insert("DATA_DIR".to_owned(), absolute(&job.data_dir)?);
+        if job.output_is_folder {
+            let output = directory.path().join(&job.output_name);
+            env.insert(OUTPUT_DIR.to_owned(), output.to_string_lossy().into_owned());
+        }
         env.extend(job.env.clone());
         let ran = self
             .execute(&[PROGRAM_NAME], directory.path(), env, &job.limits, cancel)
@@ -242,8 +248,12 @@ impl Executor for ProcessExecutor {
             Some((state, detail)) => (Some(state), Some(detail), None),
             None => {
                 let dir = File::open(directory.path()).map_err(SandboxError::io("open", directory.path()))?;
-                let target = job.output_dir.join(&job.output_name);
-                match collect(&dir, &job.output_name, job.limits.submission_bytes, &target) {
+                let (limit, target) = (job.limits.submission_bytes, job.output_path());
+                let collected = match job.output_is_folder {
+                    true => collect_folder(&dir, &job.output_name, limit, &target),
+                    false => collect(&dir, &job.output_name, limit, &target),
+                };
+                match collected {
                     Ok(collected) => (None, None, Some(collected)),
                     Err(reason) => (Some(ResultState::SubmissionMissing), Some(reason), None),
                 }
@@ -295,6 +305,10 @@ impl Executor for ProcessExecutor {
 
     async fn isolation(&self) -> Result<IsolationReport, SandboxError> {
         Ok(IsolationReport::unsandboxed(BACKEND))
+    }
+
+    async fn probe(&self, code: &str, modules: &[String]) -> Result<Probe, SandboxError> {
+        ask(&self.options.python, code, modules).await
     }
 
     async fn sweep(&self) -> Result<usize, SandboxError> {

@@ -72,6 +72,9 @@ pub struct AttemptSettings {
     pub warm: bool,
     /// Use the response cache.
     pub cache: bool,
+    /// Look at programs before they run; none for what the task says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preflight: Option<bool>,
     /// Most times the attempt is taken up before it counts as failed.
     pub max_tries: i64,
     /// Model that summarises the nodes a prompt shows; none shows the facts alone.

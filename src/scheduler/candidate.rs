@@ -9,11 +9,8 @@ use super::error::{Result, SchedulerError};
 use super::ids;
 use super::services::Services;
 use super::work_dir::WorkDir;
-use crate::gym::TaskSplit;
+use crate::gym::{Submission, TaskSplit};
 use crate::sandbox::{CandidateJob, CandidateResult, ResultState, Scoring, run_candidate};
-
-/// Name of the file that every task wants.
-pub const SUBMISSION: &str = "submission.csv";
 
 /// A program to run.
 #[derive(Debug, Clone)]
@@ -123,7 +120,8 @@ pub async fn run_program(
         env: [("CLADE_SEED".to_owned(), run.seed.to_string())].into(),
         limits,
         evaluation_limits,
-        output_name: SUBMISSION.to_owned(),
+        output_name: run.split.submission.name().to_owned(),
+        output_is_folder: run.split.submission == Submission::Folder,
         output_dir: work_dir.path().to_owned(),
         warm: run.warm,
         warm_evaluation: run.warm,

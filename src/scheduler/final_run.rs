@@ -174,21 +174,27 @@ async fn submit_one(
         txn.append("bench.submissions", rows);
     }
     let CandidateResult {
-        state, score, detail, ..
+        state,
+        score,
+        detail,
+        evaluation,
+        ..
     } = result.candidate;
+    let instances = evaluation.map(|evaluation| evaluation.instances).unwrap_or_default();
     let board = leaderboard(services, task).await?;
     let grade = GradeRow {
         submission_id,
         run_id: Some(run.run_id.clone()),
         node_id: Some(chosen.node_id),
         task_id: run.task_id.clone(),
-        grade: Grade::of(state, score, detail, &board, task.row.higher_is_better),
+        grade: Grade::of(state, score, detail, &board, task.row.higher_is_better).with_instances(instances),
         graded_at: Utc::now(),
         role: Some(role),
         repeat: Some(repeat),
         selection: chosen.by,
     };
     txn.append("bench.grades", grade.rows()?);
+    txn.append("bench.instance_scores", grade.instance_rows()?);
     services.store.commit(txn).await?;
     Ok(())
 }

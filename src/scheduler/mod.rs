@@ -26,6 +26,7 @@ mod lease;
 mod overview;
 mod park;
 mod pipeline;
+mod preflight;
 mod prepare;
 mod preview;
 mod queue;

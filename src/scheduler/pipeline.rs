@@ -15,8 +15,9 @@ use super::error::{Result, SchedulerError};
 use super::facts;
 use super::generate::{self, Generated};
 use super::ids;
-use super::index::{IndexedNode, RunIndex};
+use super::index::{IndexedNode, NodeOutcome, RunIndex};
 use super::park;
+use super::preflight::preflight;
 use super::record::{Ending, Finished, NodeRecord};
 use super::reserve::{self, Claimed, Reserved};
 use super::retry;
@@ -168,14 +169,17 @@ impl Pipeline {
                 debug!(attempt = %attempt.attempt_id, of = %node_id, "same program: its outcome is taken over");
                 (outcome, None, Some(node_id))
             }
-            (Some(code), None) => {
-                let unbooked = if generated.committed { 0.0 } else { generated.seconds() };
-                let reserved = reserve::program_time(&self.services, attempt, claimed.reserved, unbooked).await?;
-                let result = self
-                    .run_program(attempt, claimed.tries, reserved, task, code, cancel)
-                    .await?;
-                (facts::outcome(task, &result), Some(result), None)
-            }
+            (Some(code), None) => match self.preflight(attempt, task, code).await? {
+                Some(refused) => (refused, None, None),
+                None => {
+                    let unbooked = if generated.committed { 0.0 } else { generated.seconds() };
+                    let reserved = reserve::program_time(&self.services, attempt, claimed.reserved, unbooked).await?;
+                    let result = self
+                        .run_program(attempt, claimed.tries, reserved, task, code, cancel)
+                        .await?;
+                    (facts::outcome(task, &result), Some(result), None)
+                }
+            },
         };
         let signed_score = facts::signed_score(&outcome, task.row.higher_is_better);
         let index = self.index.lock();
@@ -198,6 +202,15 @@ impl Pipeline {
             started_at,
             finished_at: self.services.now(),
         })
+    }
+
+    /// The outcome of a program that need not be run, where the statement or the task wants programs to be looked at.
+    async fn preflight(&self, attempt: &Attempt, task: &Task, code: &str) -> Result<Option<NodeOutcome>> {
+        if attempt.settings.preflight.unwrap_or(task.row.preflight) {
+            preflight(&self.services, &attempt.sandbox, code).await
+        } else {
+            Ok(None)
+        }
     }
 
     async fn run_program(

@@ -3,11 +3,26 @@
 use std::sync::Arc;
 
 use chrono::DateTime;
-use datafusion::common::ScalarValue;
+use datafusion::common::{DataFusionError, ScalarValue};
 
 use super::error::{Result, SchedulerError};
 use super::services::Services;
-use crate::gym::{Task, TaskRow, load_task};
+use crate::gym::{Submission, Task, TaskRow, load_task};
+
+/// What a task wants; a row of an earlier version says nothing, and wants a table.
+fn submission(name: Option<&str>) -> datafusion::error::Result<Submission> {
+    match name {
+        None => Ok(Submission::Table),
+        Some(name) => Submission::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| {
+                DataFusionError::Execution(format!(
+                    "the submission '{name}' is unknown: the store is of a newer version"
+                ))
+            }),
+    }
+}
 
 impl Services {
     /// The task of an id.
@@ -71,6 +86,8 @@ impl Services {
                 test_rows: row.optional_int("test_rows")?,
                 known_leak: row.optional_text("known_leak")?,
                 imported_at: DateTime::from_timestamp_micros(row.int("imported_at")?).unwrap_or_default(),
+                submission: submission(row.optional_text("submission")?.as_deref())?,
+                preflight: row.optional_bool("preflight")?.unwrap_or(false),
             })
         };
         read().map_err(SchedulerError::query("tasks"))

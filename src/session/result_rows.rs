@@ -130,19 +130,27 @@ impl<'a> ResultRow<'a> {
         Self::required(name, self.optional_int(name)?)
     }
 
+    /// Boolean of a column; none for NULL.
+    ///
+    /// # Errors
+    /// When there is no such column, or it holds no boolean.
+    pub fn optional_bool(&self, name: &str) -> Result<Option<bool>> {
+        let column = self.column(name)?;
+        if column.is_null(self.row) {
+            return Ok(None);
+        }
+        match column.data_type() {
+            DataType::Boolean => Ok(Some(column.as_boolean().value(self.row))),
+            other => exec_err!("column {name} is {other}, not a boolean"),
+        }
+    }
+
     /// Boolean of a column.
     ///
     /// # Errors
-    /// When there is no such column, it holds no boolean, or it is NULL.
+    /// Also when it is NULL.
     pub fn bool(&self, name: &str) -> Result<bool> {
-        let column = self.column(name)?;
-        if column.is_null(self.row) {
-            return exec_err!("column {name} is NULL");
-        }
-        match column.data_type() {
-            DataType::Boolean => Ok(column.as_boolean().value(self.row)),
-            other => exec_err!("column {name} is {other}, not a boolean"),
-        }
+        Self::required(name, self.optional_bool(name)?)
     }
 
     /// Texts of a list column; NULL is an empty list.

@@ -2,6 +2,7 @@
 
 mod command;
 mod mle_bench;
+mod naturebench;
 mod profiles;
 mod protocols;
 mod selection;

@@ -216,6 +216,7 @@ impl Evaluator for Instant {
             valid: score.is_some(),
             higher_is_better: Some(true),
             metric_class: Some("TestMetrics".into()),
+            instances: std::collections::BTreeMap::new(),
             state: if score.is_some() {
                 ResultState::Success
             } else {

@@ -83,6 +83,7 @@ impl Task {
                 ..Limits::for_evaluation()
             },
             output_name: "submission.csv".to_owned(),
+            output_is_folder: false,
             output_dir: self.bench.out.clone(),
             warm: false,
             warm_evaluation: true,

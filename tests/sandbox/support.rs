@@ -72,6 +72,7 @@ impl Bench {
             env: BTreeMap::from([("CLADE_TEST_MARK".to_owned(), self.root.path().display().to_string())]),
             limits,
             output_name: "submission.csv".to_owned(),
+            output_is_folder: false,
             output_dir: self.out.clone(),
             warm: false,
         }
@@ -199,6 +200,7 @@ pub fn candidate(task: &Path, code: String, out: &Path, wall: Duration) -> Candi
         },
         evaluation_limits: Limits::for_evaluation(),
         output_name: "submission.csv".to_owned(),
+        output_is_folder: false,
         output_dir: out.to_owned(),
         warm: false,
         warm_evaluation: false,

@@ -1,10 +1,11 @@
 //! `clade grade`: grade a submission against the hidden answers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::Utc;
 use clade_catalog::{Rows, Txn, Value};
 use clap::Args;
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::bench::{GradeRow, grade_submission};
@@ -16,12 +17,14 @@ use crate::cli::printer::Format;
 use crate::cli::sql_text::literal;
 use crate::cli::standing::STANDING;
 use crate::engine::EngineError;
+use crate::gym::Submission;
+use crate::sandbox::pack_folder;
 use crate::scheduler::{fresh_id, leaderboard};
 
 /// Arguments of `clade grade`.
 #[derive(Debug, Args)]
 pub struct GradeArgs {
-    /// Submission file.
+    /// Submission: a file, or the folder with the output for a task that wants one.
     submission: PathBuf,
     /// Task.
     #[arg(long)]
@@ -30,18 +33,38 @@ pub struct GradeArgs {
     format: FormatArgs,
 }
 
+/// The file that is graded, and the folder it was made in where it had to be made.
+fn submission(given: &Path, wanted: Submission, limit: u64) -> Result<(PathBuf, Option<TempDir>), String> {
+    match (wanted, given.is_dir()) {
+        (Submission::Table, false) => Ok((given.to_owned(), None)),
+        (Submission::Folder, true) => {
+            let made = tempfile::tempdir().map_err(|error| format!("no folder can be made to pack it in: {error}"))?;
+            let target = made.path().join(format!("{}.tar", wanted.name()));
+            pack_folder(given, limit, &target)?;
+            Ok((target, Some(made)))
+        }
+        (Submission::Table, true) => Err("it is a folder, and the task wants a file".to_owned()),
+        (Submission::Folder, false) => {
+            Err("it is a file, and the task wants a folder with the files of every instance".to_owned())
+        }
+    }
+}
+
 /// Grades the submission and prints its row of `bench.grades`. One that is not valid has its row too, and fails the command.
 pub async fn run(args: GradeArgs, context: &Context) -> Result<(), CliError> {
     let mut printer = context.printer(args.format.format)?;
     let client = Client::writer(context).await?;
     let services = client.engine().scheduler().services();
     let task = services.task(&args.task).await.map_err(EngineError::from)?;
-    let bytes = std::fs::read(&args.submission).map_err(CliError::file(&args.submission))?;
     let sandbox = client.engine().sandbox(&context.loaded.config.sandbox.executor)?;
-    let path = args
+    let given = args
         .submission
         .canonicalize()
         .map_err(CliError::file(&args.submission))?;
+    let limit = services.candidate_limits.submission_bytes;
+    let (path, _packed) = submission(&given, task.row.submission, limit)
+        .map_err(|reason| CliError::Failed(format!("{}: {reason}", args.submission.display())))?;
+    let bytes = std::fs::read(&path).map_err(CliError::file(&path))?;
     let teams = leaderboard(services, &task).await.map_err(EngineError::from)?;
     let (evaluator, limits) = (sandbox.evaluator.as_ref(), services.evaluation_limits.clone());
     let grade = grade_submission(&task, &path, &teams, evaluator, limits, &CancellationToken::new())
@@ -73,6 +96,7 @@ pub async fn run(args: GradeArgs, context: &Context) -> Result<(), CliError> {
     let mut txn = Txn::new();
     txn.append("bench.submissions", submission);
     txn.append("bench.grades", row.rows().map_err(EngineError::from)?);
+    txn.append("bench.instance_scores", row.instance_rows().map_err(EngineError::from)?);
     services.store.commit(txn).await.map_err(EngineError::from)?;
     printer.set_notes(false);
     let sql = match args.format.format {

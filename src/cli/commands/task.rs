@@ -63,7 +63,8 @@ enum TaskAction {
 /// How the folders are laid out.
 #[derive(Debug, Args)]
 struct LayoutArgs {
-    /// Layout of the folders: clade (a task package) or mle-bench (a competition that MLE-Bench has prepared).
+    /// Layout of the folders: clade (a task package), mle-bench (a competition that MLE-Bench has prepared) or naturebench (a
+    /// task of NatureBench).
     #[arg(
         long,
         value_enum,
@@ -86,6 +87,7 @@ enum LayoutName {
     #[default]
     Clade,
     MleBench,
+    Naturebench,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -102,9 +104,12 @@ impl LayoutArgs {
                 higher_is_better: self.better.map(|better| better == Better::Higher),
             }));
         }
+        if self.layout == LayoutName::Naturebench && self.competitions.is_none() && self.better.is_none() {
+            return Ok(Layout::NatureBench);
+        }
         if self.competitions.is_some() || self.better.is_some() {
             return Err(CliError::Usage(
-                "--competitions and --better are for --layout mle-bench; a task package says both itself".to_owned(),
+                "--competitions and --better are for --layout mle-bench; other tasks say both themselves".to_owned(),
             ));
         }
         Ok(Layout::Package)

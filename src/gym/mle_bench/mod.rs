@@ -16,7 +16,7 @@ use crate::gym::checks::{ANSWER, ANSWER_LINES, DESCRIPTION, METRIC, SAMPLE};
 use crate::gym::error::{GymError, io};
 use crate::gym::manifest::Manifest;
 use crate::gym::package::{FileRole, LEADERBOARDS, MANIFEST, Package};
-use crate::gym::source::{MleBenchOptions, Source};
+use crate::gym::source::{Contents, MleBenchOptions, Source};
 use crate::gym::split::CUSTOM_SPLIT;
 use crate::gym::table::Table;
 
@@ -115,7 +115,7 @@ pub fn open(path: &Path, options: &MleBenchOptions) -> Result<Source, GymError> 
             ..manifest
         },
         package,
-        is_foreign: true,
+        contents: Contents::ForeignTables,
         made: Some(made),
     })
 }

@@ -41,8 +41,9 @@ use self::protocol::{Collection, Environment, Input, Launch, LauncherConfig, Tex
 use super::SandboxError;
 use super::evaluation::{self, RunnerInputs, named_like};
 use super::executor::{Evaluator, Executor};
-use super::job::{EvaluationSpec, JobSpec, PROGRAM_NAME, thread_environment};
+use super::job::{EvaluationSpec, JobSpec, OUTPUT_DIR, PROGRAM_NAME, thread_environment};
 use super::outcome::{Evaluation, JobEnd, JobOutcome, ResultState};
+use super::probe::{Probe, ask};
 use super::report::{CapabilityReport, IsolationReport, Layer};
 use super::scratch::{self, InstanceDir};
 
@@ -257,6 +258,9 @@ impl NativeExecutor {
     fn candidate_launch(job: &JobSpec) -> Launch {
         let mut env = base_environment(job.limits.cpus);
         env.insert("DATA_DIR".to_owned(), root::DATA.to_owned());
+        if job.output_is_folder {
+            env.insert(OUTPUT_DIR.to_owned(), format!("{}/{}", root::SCRATCH, job.output_name));
+        }
         env.extend(job.env.clone());
         Launch {
             job_id: job.job_id.clone(),
@@ -276,7 +280,8 @@ impl NativeExecutor {
             limits: job.limits.clone(),
             collect: Some(Collection {
                 name: job.output_name.clone(),
-                target: job.output_dir.join(&job.output_name),
+                is_folder: job.output_is_folder,
+                target: job.output_path(),
             }),
         }
     }
@@ -368,6 +373,10 @@ impl Executor for NativeExecutor {
             BACKEND,
             available.map(|(layer, c)| (layer, c.enforced_by)).collect(),
         ))
+    }
+
+    async fn probe(&self, code: &str, modules: &[String]) -> Result<Probe, SandboxError> {
+        ask(&self.options.python, code, modules).await
     }
 
     async fn sweep(&self) -> Result<usize, SandboxError> {

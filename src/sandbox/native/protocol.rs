@@ -86,8 +86,10 @@ pub(super) struct TextFile {
 /// What to take out after the end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Collection {
-    /// File name in the scratch directory.
+    /// Name in the scratch directory.
     pub(super) name: String,
+    /// It is a folder.
+    pub(super) is_folder: bool,
     /// Where the copy goes.
     pub(super) target: PathBuf,
 }

@@ -24,6 +24,7 @@ use super::watch::{Ending, Watch};
 use super::wire;
 use super::zygote::Zygote;
 use crate::sandbox::collect::collect;
+use crate::sandbox::collect_folder::collect_folder;
 use crate::sandbox::job::Limits;
 use crate::sandbox::logs::{CapturedLog, LogBuffer};
 use crate::sandbox::outcome::{Collected, JobEnd};
@@ -167,7 +168,13 @@ fn conclude(
         .collect
         .as_ref()
         .filter(|_| end == JobEnd::Exited { code: 0 })
-        .map(|wanted| collect(scratch, &wanted.name, launch.limits.submission_bytes, &wanted.target));
+        .map(|wanted| {
+            let limit = launch.limits.submission_bytes;
+            match wanted.is_folder {
+                true => collect_folder(scratch, &wanted.name, limit, &wanted.target),
+                false => collect(scratch, &wanted.name, limit, &wanted.target),
+            }
+        });
     let (exit_code, signal) = match status {
         Some(ExitStatus::Code(code)) => (Some(code), None),
         Some(ExitStatus::Signal(signal)) => (None, Some(signal)),

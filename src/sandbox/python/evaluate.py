@@ -80,25 +80,44 @@ def as_direction(value):
     return value if isinstance(value, bool) else None
 
 
+def as_instances(value):
+    """Scores of instances as plain numbers; an instance without a finite one has None."""
+    if not isinstance(value, dict):
+        return {}
+    plain = {}
+    for name, score in value.items():
+        try:
+            plain[str(name)] = as_score(score)
+        except (TypeError, ValueError):
+            plain[str(name)] = None
+    return plain
+
+
 def evaluate(inputs):
-    result = {"score": None, "valid": False, "higher_is_better": None, "metric_class": None, "stage": "load_metric"}
+    result = {"score": None, "valid": False, "higher_is_better": None, "metric_class": None, "instances": {}}
+    result["stage"] = "load_metric"
     try:
         metric_class = load_metric(inputs["metric"])
         result["metric_class"] = metric_class.__name__
         metric = metric_class()
         result["higher_is_better"] = as_direction(getattr(metric, "higher_is_better", None))
         result["stage"] = "load_answers"
-        truth = load_table(inputs["answers"][0])
+        # A metric may read the files itself: then it gets their paths.
+        load = (lambda path: path) if getattr(metric, "reads_files", False) is True else load_table
+        truth = load(inputs["answers"][0])
         result["stage"] = "load_submission"
-        submission = load_table(inputs["submission"])
+        submission = load(inputs["submission"])
         result["stage"] = "validate"
-        if hasattr(metric, "validate_submission"):
+        if load is load_table and hasattr(metric, "validate_submission"):
             verdict = metric.validate_submission(submission.copy(), truth.copy())
             if isinstance(verdict, bool) and not verdict:
                 raise ValueError("validate_submission returned False")
         result["valid"] = True
         result["stage"] = "evaluate"
-        result["score"] = as_score(metric.evaluate(y_true=truth, y_pred=submission))
+        try:
+            result["score"] = as_score(metric.evaluate(y_true=truth, y_pred=submission))
+        finally:
+            result["instances"] = as_instances(getattr(metric, "instances", None))
         result["stage"] = "done"
     except MemoryError:
         result["error"] = "MemoryError: the evaluation needs more memory than its limit"

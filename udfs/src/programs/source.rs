@@ -53,15 +53,7 @@ struct Facts {
 impl<'a> Source<'a> {
     /// Reads a text. A text that is too long or too deep has no tokens and does not parse.
     pub(crate) fn read(text: &'a str) -> Self {
-        let facts = if text.len() > MAX_BYTES {
-            None
-        } else {
-            match nesting(text) {
-                depth if depth <= SHALLOW_NESTING => caught(text),
-                depth if depth <= MAX_NESTING => on_deep_stack(text),
-                _ => None,
-            }
-        };
+        let facts = look_at(text, facts);
         match facts {
             Some(facts) => Self {
                 text,
@@ -95,23 +87,28 @@ impl<'a> Source<'a> {
     }
 }
 
+/// Parses a text and looks at what came of it; nothing when it is too long or too deep.
+///
 /// A fault inside the parser must not end a search: the text then counts as unreadable.
-fn caught(text: &str) -> Option<Facts> {
-    catch_unwind(AssertUnwindSafe(|| facts(text))).ok()
+pub(super) fn look_at<T: Send>(text: &str, look: impl FnOnce(&Parsed<ModModule>) -> T + Send) -> Option<T> {
+    if text.len() > MAX_BYTES {
+        return None;
+    }
+    let parse_and_look = || look(&parse_unchecked_source(text, PySourceType::Python));
+    match nesting(text) {
+        depth if depth <= SHALLOW_NESTING => catch_unwind(AssertUnwindSafe(parse_and_look)).ok(),
+        depth if depth <= MAX_NESTING => thread::scope(|scope| {
+            let worker = thread::Builder::new()
+                .name("python-parser".to_owned())
+                .stack_size(DEEP_STACK_BYTES)
+                .spawn_scoped(scope, parse_and_look);
+            worker.ok()?.join().ok()
+        }),
+        _ => None,
+    }
 }
 
-fn on_deep_stack(text: &str) -> Option<Facts> {
-    thread::scope(|scope| {
-        let worker = thread::Builder::new()
-            .name("python-parser".to_owned())
-            .stack_size(DEEP_STACK_BYTES)
-            .spawn_scoped(scope, || facts(text));
-        worker.ok()?.join().ok()
-    })
-}
-
-fn facts(text: &str) -> Facts {
-    let parsed: Parsed<ModModule> = parse_unchecked_source(text, PySourceType::Python);
+fn facts(parsed: &Parsed<ModModule>) -> Facts {
     let tokens = parsed
         .tokens()
         .iter()
