@@ -26,10 +26,10 @@ for seed in "${seeds[@]}"; do
     for task in "${names[@]}"; do
         for policy in "${policies[@]}"; do
             run="$task/$policy/$seed"
-            status=$("$clade" sql --format csv -c "SELECT max(status) FROM evo.runs WHERE run_id = '$run'" | tail -1)
+            status=$("$clade" sql --format csv -c "SELECT coalesce(max(status), 'none') FROM evo.runs WHERE run_id = '$run'" | tail -1)
             case "$status" in
             finished) continue ;;
-            '') sql="EVOLVE TASK '$task' WITH POLICY $policy USING MODEL evolver WITH (steps => 100000, workers => ${WORKERS:-1}, seed => $seed, max_sandbox => '$seconds s', id => '$run')" ;;
+            none) sql="EVOLVE TASK '$task' WITH POLICY $policy USING MODEL evolver WITH (steps => 100000, workers => ${WORKERS:-1}, seed => $seed, max_sandbox => '$seconds s', id => '$run')" ;;
             *) sql="RESUME RUN '$run'" ;;
             esac
             "$clade" sql -c "$sql" >/dev/null || echo "run $run failed" >&2

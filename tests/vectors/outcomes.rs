@@ -41,6 +41,7 @@ impl Evaluator for Told {
             },
             detail: None,
             wall_seconds: 0.001,
+            instances: std::collections::BTreeMap::new(),
         })
     }
 }
