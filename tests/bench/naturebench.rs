@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
+use clade_catalog::{Rows, Txn};
+
 use crate::cli::fixture::{Outcome, Place};
 use crate::cli::tasks::with_python;
+use crate::engine::fixture::{Fixture, number, rows, session, texts};
 
 const EVALUATOR: &str = r#"import json
 import os
@@ -269,4 +272,67 @@ fn a_program_fills_its_output_folder_in_the_sandbox() {
         empty.contains("submission_missing") && empty.contains("wrote no output"),
         "{empty}"
     );
+}
+
+/// Three instances of the task `toy`, one of which has a published result of 0, and scores of a submission on them.
+fn scored_instances(submission: &str) -> Txn {
+    let mut instances = Rows::new("gym.instances").unwrap();
+    let mut scores = Rows::new("bench.instance_scores").unwrap();
+    for (name, higher_is_better, sota, score) in [
+        ("up", true, 0.5, 0.6),
+        ("down", false, 2.0, 1.9),
+        ("zero", true, 0.0, 7.0),
+    ] {
+        instances
+            .push([
+                ("task_id", "toy".into()),
+                ("instance", name.into()),
+                ("metric", "m".into()),
+                ("higher_is_better", higher_is_better.into()),
+                ("sota", sota.into()),
+                ("package_hash", "test".into()),
+            ])
+            .unwrap();
+        scores
+            .push([
+                ("submission_id", submission.into()),
+                ("task_id", "toy".into()),
+                ("instance", name.into()),
+                ("score", score.into()),
+            ])
+            .unwrap();
+    }
+    let mut txn = Txn::new();
+    txn.append("gym.instances", instances);
+    txn.append("bench.instance_scores", scores);
+    txn
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gaps_are_counted_by_run_task_and_repeat() {
+    let fixture = Fixture::new();
+    let engine = fixture.create().await;
+    let client = session(&engine);
+    for (id, seed) in [("a", 5), ("b", 6)] {
+        let search = format!("EVOLVE TASK 'toy' WITH (steps => 12, workers => 1, seed => {seed}, id => '{id}')");
+        rows(&client, &search).await.unwrap();
+    }
+    assert_eq!(number(&client, "SELECT count(*) FROM bench.naturebench_runs").await, 0);
+    let submissions = texts(&client, "SELECT submission_id FROM bench.grades WHERE run_id = 'a'").await;
+    engine.store().commit(scored_instances(&submissions[0])).await.unwrap();
+    // A fifth and a twentieth better; nothing is a share better than 0. The other run has no scores.
+    for sql in [
+        "SELECT count(*) FROM bench.gaps WHERE run_id = 'a' AND round(gap, 9) IN (0.2, 0.05)",
+        "SELECT 2 * count(*) FROM bench.gaps WHERE run_id = 'a' AND instance = 'zero' AND gap IS NULL AND score = 7",
+        "SELECT count(*) FROM bench.gaps WHERE run_id = 'b' AND gap = -1",
+        "SELECT 2 * count(*) FROM bench.naturebench_runs WHERE run_id = 'a' AND round(gap, 9) = 0.125 AND matches AND surpasses
+         AND instances = 3 AND valid_instances = 3",
+        "SELECT 2 * count(*) FROM bench.naturebench_runs WHERE run_id = 'b' AND gap = -1 AND NOT matches AND NOT surpasses",
+        "SELECT runs FROM bench.naturebench WHERE task_id = 'toy' AND round(mean_gap, 9) = -0.4375 AND match_rate = 0.5
+         AND surpass_rate = 0.5 AND round(best_gap, 9) = 0.125 AND std_gap > 0",
+        "SELECT repeats FROM bench.naturebench_rates WHERE tasks = 1 AND mean_match_rate = 0.5
+         AND round(std_surpass_rate, 4) = 0.7071",
+    ] {
+        assert_eq!(number(&client, sql).await, 2, "{sql}");
+    }
 }
