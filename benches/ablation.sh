@@ -21,19 +21,21 @@ for task in "${names[@]}"; do
     known=$("$clade" sql --format csv -c "SELECT count(*) FROM gym.tasks WHERE task_id = '$task'" | tail -1)
     [ "$known" != 0 ] || "$clade" task add "$tasks/$task"
 done
+failed=()
 # Seed by seed, so that a comparison that is broken off is one of fewer seeds and not of fewer policies.
 for seed in "${seeds[@]}"; do
     for task in "${names[@]}"; do
         for policy in "${policies[@]}"; do
-            run="$task/$policy/$seed"
+            run="$task.$policy.$seed"
             status=$("$clade" sql --format csv -c "SELECT coalesce(max(status), 'none') FROM evo.runs WHERE run_id = '$run'" | tail -1)
             case "$status" in
             finished) continue ;;
             none) sql="EVOLVE TASK '$task' WITH POLICY $policy USING MODEL evolver WITH (steps => 100000, workers => ${WORKERS:-1}, seed => $seed, max_sandbox => '$seconds s', id => '$run')" ;;
             *) sql="RESUME RUN '$run'" ;;
             esac
-            "$clade" sql -c "$sql" >/dev/null || echo "run $run failed" >&2
+            "$clade" sql -c "$sql" >/dev/null || failed+=("$run")
         done
     done
 done
 "$clade" sql -f "$here/ablation.sql"
+[ ${#failed[@]} = 0 ] || { printf 'these runs failed: %s\n' "${failed[*]}" >&2; exit 1; }

@@ -4,4 +4,5 @@
 SELECT method_overview, parent_comparison_experience
 FROM evo.summaries
 WHERE request_hash = $request_hash AND source = 'model'
+ORDER BY created_at, node_id
 LIMIT 1

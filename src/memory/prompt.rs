@@ -1,4 +1,4 @@
-//! The prompt of the memory model: minijinja templates under `configs/prompts/memory/`.
+//! The prompt of the memory model: minijinja templates under `configs/memory/`.
 
 use minijinja::{Environment, UndefinedBehavior, context};
 
@@ -6,13 +6,13 @@ use super::facts::NodeFacts;
 use crate::model::{Message, Role};
 
 const TEMPLATES: [(&str, &str); 2] = [
-    ("system.j2", include_str!("../../configs/prompts/memory/system.j2")),
-    ("summary.j2", include_str!("../../configs/prompts/memory/summary.j2")),
+    ("system.j2", include_str!("../../configs/memory/system.j2")),
+    ("summary.j2", include_str!("../../configs/memory/summary.j2")),
 ];
 
 /// A prompt of the memory model that could not be rendered.
 #[derive(Debug, thiserror::Error)]
-#[error("the prompt template memory/{template} could not be rendered: {source}")]
+#[error("the prompt template configs/memory/{template} could not be rendered: {source}")]
 pub struct MemoryPromptError {
     template: &'static str,
     source: Box<minijinja::Error>,

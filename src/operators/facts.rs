@@ -5,15 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::context::ContextNode;
 use super::packages::Packages;
 use super::skills::SkillTexts;
-use crate::gym::{DataOverview, TaskRow};
+use crate::gym::{DataOverview, Submission, TaskRow};
 use crate::sandbox::Limits;
 
 /// Parts of a time budget in which a prompt states what is left: finer figures would differ between runs of one seed, whose
 /// prompts are otherwise the same and whose replies could be taken from the cache.
 const TIME_PARTS: f64 = 20.0;
-
-/// File that a program must write.
-const SUBMISSION: &str = "submission.csv";
 
 /// Everything that templates can read.
 #[derive(Debug, Clone, Serialize)]
@@ -103,20 +100,23 @@ pub struct LimitFacts {
     pub scratch: String,
     /// Whether there is a GPU; `None` when it is not known.
     pub has_gpu: Option<bool>,
-    /// File to write.
+    /// File to write, or folder.
     pub submission: String,
+    /// It is a folder.
+    pub submits_folder: bool,
 }
 
 impl LimitFacts {
-    /// Limits of a sandbox, with the wall seconds of an attempt. The native sandbox shows programs no device.
-    pub fn of(limits: &Limits, seconds: f64, sandbox: &str) -> Self {
+    /// Limits of a sandbox, with the wall seconds of an attempt and what the task wants. The native sandbox shows programs no device.
+    pub fn of(limits: &Limits, seconds: f64, sandbox: &str, submission: Submission) -> Self {
         Self {
             seconds: seconds.round() as u64,
             cpus: (limits.cpus > 0).then_some(limits.cpus),
             memory: size(limits.memory_bytes),
             scratch: size(limits.scratch_bytes),
             has_gpu: (sandbox == "native").then_some(false),
-            submission: SUBMISSION.to_owned(),
+            submission: submission.name().to_owned(),
+            submits_folder: submission == Submission::Folder,
         }
     }
 }

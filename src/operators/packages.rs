@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 /// Prints version and packages as JSON.
 const QUESTION: &str = include_str!("python/packages.py");
 /// Packages that programs of this kind import, the most usual first.
-const USUAL: &str = include_str!("../../configs/prompts/packages.txt");
+const USUAL: &str = include_str!("../../configs/packages.txt");
 /// Packages that install others; programs have no use for them.
 const TOOLS: [&str; 4] = ["pip", "setuptools", "wheel", "uv"];
 /// Other packages that are named while there are no more of them.

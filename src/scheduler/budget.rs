@@ -180,7 +180,7 @@ fn hold(tx: &Transaction<'_>, attempt_id: &str, scope: &str, resource: Resource,
     Ok(())
 }
 
-/// Gives back a part of what an attempt holds.
+/// Gives back a part of what an attempt holds, and no more than it holds: somebody else may have settled it meanwhile.
 ///
 /// # Errors
 /// When the control database fails.
@@ -191,7 +191,14 @@ pub fn give_back(
     resource: Resource,
     amount: f64,
 ) -> rusqlite::Result<()> {
-    hold(tx, attempt_id, scope, resource, -amount)
+    let held: Option<f64> = tx
+        .prepare_cached("SELECT amount FROM reservations WHERE attempt_id = ?1 AND scope = ?2 AND resource = ?3")?
+        .query_row(params![attempt_id, scope, resource.as_str()], |row| row.get(0))
+        .optional()?;
+    match held {
+        Some(held) => hold(tx, attempt_id, scope, resource, -amount.min(held)),
+        None => Ok(()),
+    }
 }
 
 /// Gives back everything an attempt holds.
@@ -250,6 +257,25 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
+
+    #[test]
+    fn no_more_is_given_back_than_is_held() {
+        let mut database = Connection::open_in_memory().unwrap();
+        database
+            .execute_batch(include_str!("../../catalog/migrations/0001_store.sql"))
+            .unwrap();
+        let tx = database.transaction().unwrap();
+        reserve(&tx, "a", "run", Resource::Tokens, 5.0).unwrap();
+        reserve(&tx, "a", "run", Resource::Tokens, 2.0).unwrap();
+        let reserved = || balance(&tx, "run", Resource::Tokens).unwrap().reserved;
+        give_back(&tx, "a", "run", Resource::Tokens, 2.0).unwrap();
+        assert_eq!(reserved(), 5.0);
+        give_back(&tx, "a", "run", Resource::Tokens, 9.0).unwrap();
+        assert_eq!(reserved(), 0.0);
+        release(&tx, "a").unwrap();
+        give_back(&tx, "a", "run", Resource::Tokens, 1.0).unwrap();
+        assert_eq!(reserved(), 0.0);
+    }
 
     #[test]
     fn nothing_is_left_of_reservations_that_were_given_back() {

@@ -23,7 +23,7 @@ use super::reserve::{self, Claimed, Reserved};
 use super::retry;
 use super::services::Services;
 use super::settle;
-use super::summaries;
+use super::summaries::{self, Missing};
 use crate::error::ErrorClass;
 use crate::gym::Task;
 use crate::sandbox::ResultState;
@@ -118,7 +118,12 @@ impl Pipeline {
         let task = self.services.task(&attempt.task_id).await?;
         let operator = attempt.operator()?;
         let mut nodes = context::nodes(&self.services, attempt, operator).await?;
-        summaries::fill(&self.services, attempt, &mut nodes, cancel).await?;
+        if claimed.paid_generation.is_some() {
+            // The reply is there: nothing is asked for its prompt any more.
+            summaries::fill_known(&self.services, attempt, &mut nodes, Missing::Facts).await?;
+        } else {
+            summaries::fill(&self.services, attempt, &mut nodes, cancel).await?;
+        }
         let parents = Parents::of(attempt, &nodes)?;
         let generated = generate::generate(&self.services, attempt, claimed, operator, &task, &nodes, cancel).await?;
         let finished = self

@@ -33,6 +33,7 @@ pub async fn prompt(
             &services.candidate_limits,
             attempt.settings.timeout_seconds,
             &attempt.sandbox,
+            task.row.submission,
         ),
         budget: attempt.prompt_budget,
         packages: services.interpreter.packages().await.clone(),

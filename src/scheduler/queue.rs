@@ -123,6 +123,15 @@ pub fn keep(conn: &Connection, attempt_id: &str, owner: &str, tries: i64) -> Res
     Ok(held(usize::from(is_held), attempt_id, owner)?)
 }
 
+/// Whether a process works on an attempt.
+///
+/// # Errors
+/// When the control database fails.
+pub fn is_held(conn: &Connection, attempt_id: &str, owner: &str) -> rusqlite::Result<bool> {
+    conn.prepare_cached("SELECT 1 FROM attempt_queue WHERE attempt_id = ?1 AND owner = ?2")?
+        .exists(params![attempt_id, owner])
+}
+
 /// Prolongs all leases of an owner.
 ///
 /// # Errors

@@ -121,10 +121,10 @@ fn a_task_is_imported_with_its_published_results() {
     assert_eq!(
         csv(
             &place,
-            "SELECT task_id, title, metric, higher_is_better, validation, submission, preflight FROM gym.tasks"
+            "SELECT task_id, title, modality, metric, higher_is_better, validation, submission, preflight FROM gym.tasks"
         ),
-        "task_id,title,metric,higher_is_better,validation,submission,preflight\n\
-         s00000-000-00000-0,Cells and waves,relative gap,true,self_reported,output,true\n"
+        "task_id,title,modality,metric,higher_is_better,validation,submission,preflight\n\
+         s00000-000-00000-0,Cells and waves,scientific,relative gap,true,self_reported,output,true\n"
     );
     assert_eq!(
         csv(
@@ -150,6 +150,15 @@ fn a_task_is_imported_with_its_published_results() {
     ] {
         assert!(description.contains(part), "{part} is not in\n{description}");
     }
+    let prompt = with_python(&place, ["prompt", "draft", "--task", "s00000-000-00000-0"]).ok();
+    assert!(
+        prompt.contains("Output: files in the folder that the environment variable OUTPUT_DIR names"),
+        "{prompt}"
+    );
+    assert!(
+        prompt.contains("a problem from research") && !prompt.contains("sample_submission.csv"),
+        "{prompt}"
+    );
     let private = csv(
         &place,
         "SELECT count(*) AS n FROM gym.task_files WHERE role = 'private'",

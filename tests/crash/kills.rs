@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::time::Duration;
 
-use clade::engine::OpenMode;
+use clade::engine::{OpenMode, Session};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -39,6 +39,16 @@ async fn unkilled() -> String {
     invariants::fingerprint(&engine, "r0").await
 }
 
+/// Waits for a node more than before, for a while: a run that is at its end makes none.
+async fn grows(client: &Session, nodes: &str, before: i64) {
+    for _ in 0..100 {
+        if number(client, nodes).await > before {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 fn is_empty(folder: &Path) -> bool {
     std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none())
 }
@@ -60,11 +70,17 @@ async fn killed_searches_lose_and_double_nothing_and_end_as_if_never_killed() {
     let mut open_runs = VecDeque::from([0, 1]);
     while let Some(run) = open_runs.pop_front() {
         let run_id = format!("r{run}");
+        let nodes = format!("SELECT count(*) FROM evo.nodes WHERE run_id = '{run_id}'");
+        let before = number(&client, &nodes).await;
         let mut process = Process::searching(&fixture.store(), &run_id, &evolve(run));
         if killed < kills {
             // Some kills meet the opening of the store, most the search.
             if moments.random_range(0..5) > 0 {
                 process.wait_ready();
+            }
+            // On a busy machine a search takes a while to begin.
+            if moments.random_range(0..2) > 0 {
+                grows(&client, &nodes, before).await;
             }
             let pause = Duration::from_millis(moments.random_range(0..400));
             tokio::time::sleep(pause / 2).await;
@@ -76,7 +92,6 @@ async fn killed_searches_lose_and_double_nothing_and_end_as_if_never_killed() {
             let lost: Vec<_> = seen.difference(&now).collect();
             assert!(lost.is_empty(), "kill {killed}, seed {seed}: lost {lost:?}");
             invariants::at_rest(&reader).await;
-            let nodes = format!("SELECT count(*) FROM evo.nodes WHERE run_id = '{run_id}'");
             amid += u64::from((1..STEPS).contains(&number(&client, &nodes).await));
         } else {
             process.finish();

@@ -1,4 +1,5 @@
--- One row an attempt of a run that asked a model: what its requests spent. A request that was turned away spent nothing.
+-- One row an attempt of a run that asked a model: what its requests spent, those to the memory model for its prompt included. A request
+-- that was turned away spent nothing.
 --
 -- unknown_tokens and unknown_costs count requests that may have spent something that nobody knows: without a count of tokens or
 -- a price, or with a count that cannot be right. What is known of them is in tokens and cost_usd.
@@ -13,5 +14,9 @@ FROM (
          usage_problem IS NOT NULL                                               AS is_wrong,
          NOT cached AND (response IS NOT NULL OR coalesce(booked_tokens, 1) > 0) AS has_spent
   FROM evo.generations
+  WHERE run_id IS NOT NULL
+  UNION ALL
+  SELECT run_id, attempt_id, tokens_prompt, tokens_completion, cost_usd, FALSE, coalesce(source, 'model') <> 'cache'
+  FROM evo.summaries
   WHERE run_id IS NOT NULL) requests
 GROUP BY run_id, attempt_id

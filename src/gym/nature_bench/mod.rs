@@ -17,7 +17,7 @@ use std::path::Path;
 
 use crate::gym::checks::{DESCRIPTION, METRIC};
 use crate::gym::error::{GymError, io};
-use crate::gym::manifest::Manifest;
+use crate::gym::manifest::{Manifest, Modality};
 use crate::gym::package::{FileRole, MANIFEST, Package};
 use crate::gym::rows::{Instance, Submission};
 use crate::gym::source::{Contents, Source};
@@ -82,6 +82,7 @@ pub fn open(path: &Path) -> Result<Source, GymError> {
             id: manifest.id.or(id),
             title: manifest.title.or(metadata.title),
             metric: manifest.metric.or(Some(METRIC_NAME.to_owned())),
+            modality: manifest.modality.or(Some(Modality::Scientific)),
             preflight: manifest.preflight.or(Some(true)),
             ..manifest
         },

@@ -37,7 +37,7 @@ pub async fn summary_of(
 ) -> Result<Summary> {
     let facts = super::facts(services, node_id).await?;
     let messages = services.memory_prompts.render(&facts)?;
-    let request = Request::new(attempt, generator, node_id, messages);
+    let request = Request::new(generator, node_id, messages);
     if !book::take_up(services, node_id).await? {
         return Ok(Summary::of_facts(&facts));
     }
@@ -136,7 +136,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    fn new(attempt: &Attempt, generator: &dyn Generator, node_id: &str, messages: Vec<Message>) -> Self {
+    fn new(generator: &dyn Generator, node_id: &str, messages: Vec<Message>) -> Self {
         let info = generator.describe();
         let sampling = info.sampling;
         let params = SamplingParams {
@@ -160,7 +160,8 @@ impl Request {
         Self {
             node_id: node_id.to_owned(),
             model,
-            seed: ids::derive_seed(attempt.seed, "summary", 0, 0).unsigned_abs(),
+            // Of the request alone: whoever asks, the same is asked.
+            seed: u64::from_str_radix(&hash[..15], 16).unwrap_or_default(),
             hash,
             free: info.free,
             worst_tokens: (prompt_tokens + completion) as f64,

@@ -10,6 +10,7 @@ use super::super::booking::Booking;
 use super::super::budget::{self, BudgetExhausted, Resource};
 use super::super::error::{Result, SchedulerError};
 use super::super::lease::owner_may_live;
+use super::super::queue::{self, LeaseLost, QueueError};
 use super::super::reserve::Reserved;
 use super::super::services::Services;
 use super::ask::{Made, Request};
@@ -18,8 +19,8 @@ use super::ask::{Made, Request};
 const LONGEST_ANSWER: f64 = 300.0;
 /// Shortest time that is worth asking for.
 const LEAST_SECONDS: f64 = 1.0;
-/// After this time another process may ask about a node, whatever became of the one that asked.
-const IN_WORK_MICROS: i64 = 600_000_000;
+/// After this time another process may ask about a node, whatever became of the one that asked: longer than a request may take.
+const IN_WORK_MICROS: i64 = 2_400_000_000;
 /// Bytes that are kept of an answer that is no summary.
 const KEPT_ANSWER: usize = 4 << 10;
 
@@ -53,13 +54,13 @@ pub(super) async fn take_up(services: &Services, node_id: &str) -> Result<bool> 
 /// # Errors
 /// When the store fails.
 pub(super) async fn leave(services: &Services, node_id: &str) -> Result<()> {
-    let node_id = node_id.to_owned();
-    Ok(services.store.control(move |tx| forget(tx, &node_id)).await?)
+    let (node_id, owner) = (node_id.to_owned(), services.owner.clone());
+    Ok(services.store.control(move |tx| forget(tx, &node_id, &owner)).await?)
 }
 
-fn forget(tx: &Transaction<'_>, node_id: &str) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM summaries_in_work WHERE node_id = ?1")?
-        .execute([node_id])
+fn forget(tx: &Transaction<'_>, node_id: &str, owner: &str) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM summaries_in_work WHERE node_id = ?1 AND owner = ?2")?
+        .execute([node_id, owner])
         .map(|_| ())
 }
 
@@ -69,7 +70,11 @@ fn forget(tx: &Transaction<'_>, node_id: &str) -> rusqlite::Result<()> {
 /// # Errors
 /// When the store fails.
 pub(super) async fn reserve(services: &Services, attempt: &Attempt, request: &Request) -> Result<Option<Reserved>> {
-    let (id, scope) = (attempt.attempt_id.clone(), attempt.scope.clone());
+    let (id, scope, owner) = (
+        attempt.attempt_id.clone(),
+        attempt.scope.clone(),
+        services.owner.clone(),
+    );
     let mut held = Reserved::default();
     if !request.free {
         (held.tokens, held.cost_usd) = (request.worst_tokens, request.worst_usd);
@@ -77,6 +82,10 @@ pub(super) async fn reserve(services: &Services, attempt: &Attempt, request: &Re
     let reserved = services
         .store
         .control(move |tx| {
+            // What nobody works on any more must hold nothing.
+            if !queue::is_held(tx, &id, &owner).map_err(boxed)? {
+                return Err(boxed(QueueError::from(LeaseLost { attempt_id: id, owner })));
+            }
             for (resource, amount) in [(Resource::Tokens, held.tokens), (Resource::CostUsd, held.cost_usd)] {
                 budget::reserve(tx, &id, &scope, resource, amount).map_err(boxed)?;
             }
@@ -105,7 +114,10 @@ pub(super) async fn reserve(services: &Services, attempt: &Attempt, request: &Re
             leave(services, &request.node_id).await?;
             Ok(None)
         }
-        Err(error) => Err(error),
+        Err(error) => {
+            leave(services, &request.node_id).await?;
+            Err(error)
+        }
     }
 }
 
@@ -123,13 +135,11 @@ pub(super) async fn commit(
     let mut txn = Txn::new();
     txn.append("evo.summaries", rows(services, attempt, request, made)?);
     let seconds = made.sample.as_ref().map_or(Duration::ZERO, |sample| sample.latency);
-    let (node_id, owner) = (
-        request.node_id.clone(),
-        Booked::of(attempt, *held, made.booking, seconds),
-    );
+    let (node_id, owner) = (request.node_id.clone(), services.owner.clone());
+    let booked = Booked::of(attempt, *held, made.booking, seconds);
     txn.control(move |tx| {
-        owner.book(tx)?;
-        forget(tx, &node_id)
+        booked.book(tx)?;
+        forget(tx, &node_id, &owner)
     });
     services.store.commit(txn).await?;
     Ok(())
@@ -147,12 +157,13 @@ pub(super) async fn give_up(
     cost: Option<(Booking, Duration)>,
 ) -> Result<()> {
     let (booking, seconds) = cost.unwrap_or_default();
-    let (node_id, booked) = (node_id.to_owned(), Booked::of(attempt, *held, booking, seconds));
+    let (node_id, owner) = (node_id.to_owned(), services.owner.clone());
+    let booked = Booked::of(attempt, *held, booking, seconds);
     Ok(services
         .store
         .control(move |tx| {
             booked.book(tx)?;
-            forget(tx, &node_id)
+            forget(tx, &node_id, &owner)
         })
         .await?)
 }

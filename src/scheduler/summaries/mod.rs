@@ -6,10 +6,11 @@ mod book;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use futures::future::try_join_all;
+use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -29,8 +30,12 @@ impl SummariesInWork {
         Arc::clone(self.0.lock().entry(node_id.to_owned()).or_default())
     }
 
+    /// Forgets an answer that is in the store now. A question that failed stays for those who wait for it.
     fn done(&self, node_id: &str) {
-        self.0.lock().remove(node_id);
+        let mut cells = self.0.lock();
+        if cells.get(node_id).is_some_and(|cell| cell.initialized()) {
+            cells.remove(node_id);
+        }
     }
 }
 
@@ -63,16 +68,31 @@ pub async fn fill(
         let generator = Arc::clone(&generator);
         async move {
             let cell = services.summaries.cell(node_id);
-            let summary = cell
-                .get_or_try_init(|| ask::summary_of(services, attempt, &*generator, node_id, cancel))
-                .await
-                .cloned();
+            let is_asking = AtomicBool::new(false);
+            let ask = || {
+                is_asking.store(true, Ordering::Relaxed);
+                ask::summary_of(services, attempt, &*generator, node_id, cancel)
+            };
+            // Who asks books what comes, also when the attempt is ended; who waits for another's answer just leaves.
+            let left = async {
+                cancel.cancelled().await;
+                if is_asking.load(Ordering::Relaxed) {
+                    std::future::pending::<()>().await;
+                }
+            };
+            let summary = tokio::select! {
+                summary = cell.get_or_try_init(ask) => summary.cloned(),
+                () = left => Err(SchedulerError::Cancelled),
+            };
             services.summaries.done(node_id);
             summary
         }
     });
-    let made = try_join_all(asked).await?;
-    known.extend(missing.into_iter().zip(made));
+    // All are heard to their end: an answer that came is paid for.
+    let made: Vec<Result<Summary>> = join_all(asked).await;
+    for (node_id, summary) in missing.into_iter().zip(made) {
+        known.insert(node_id, summary?);
+    }
     attach(nodes, &known);
     Ok(())
 }
