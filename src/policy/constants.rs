@@ -32,6 +32,9 @@ fn wrong(column: &str, constant: &ScalarValue) -> Option<String> {
         "priority" => number(constant)
             .filter(|value| !value.is_finite())
             .map(|value| format!("its priority is the constant {value}, it must be finite")),
+        "island" => number(constant)
+            .filter(|value| !(value.fract() == 0.0 && (0.0..=999.0).contains(value)))
+            .map(|value| format!("its island is the constant {value}, it must be a whole number from 0 to 999")),
         _ => None,
     }
 }

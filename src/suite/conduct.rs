@@ -189,9 +189,20 @@ async fn take_up(session: &Session, suite_id: &str, max_workers: Option<u64>) ->
         search.error = None;
     }
     if !searches.iter().any(|(search, run)| is_left(search, run.as_deref())) {
-        return Err(SuiteError::Request(format!(
-            "suite '{suite_id}' has ended: there is nothing to resume"
-        )));
+        let missing = searches
+            .iter()
+            .filter(|(search, _)| search.status == SearchStatus::TaskMissing)
+            .map(|(search, _)| search.task_id.as_str());
+        let missing: std::collections::BTreeSet<&str> = missing.collect();
+        return Err(SuiteError::Request(if missing.is_empty() {
+            format!("suite '{suite_id}' has ended: there is nothing to resume")
+        } else {
+            let missing: Vec<&str> = missing.into_iter().collect();
+            format!(
+                "suite '{suite_id}' has only searches left whose tasks are not imported: {}; clade task add imports them",
+                missing.join(", ")
+            )
+        }));
     }
     if max_workers.is_some() {
         suite.runs_at_once = runs_at_once(run.options.workers, max_workers)?;

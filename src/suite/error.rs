@@ -32,7 +32,8 @@ pub enum SuiteError {
     Request(String),
     /// What decides how its searches go is not what it was.
     #[error(
-        "suite {suite_id} is not resumed, because what is done and what is left would not be comparable:{}",
+        "suite {suite_id} is not resumed, because what is done and what is left would not be comparable:{}\n\
+         give the profile and the settings that it began with (--profile, --set, the configuration), or begin another suite under another name",
         lines(.differences)
     )]
     Differs {

@@ -129,6 +129,10 @@ fn a_grade_says_how_it_stands() {
     );
     let error = refused.fails(1);
     assert!(error.contains("error: the submission is not valid: "), "{error}");
+
+    // What has no end is not read.
+    let endless = with_python(&place, ["grade", "/dev/zero", "--task", TASK]).fails(1);
+    assert!(endless.contains("error: /dev/zero: it is no regular file"), "{endless}");
 }
 
 #[test]

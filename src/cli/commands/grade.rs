@@ -36,7 +36,19 @@ pub struct GradeArgs {
 /// The file that is graded, and the folder it was made in where it had to be made.
 fn submission(given: &Path, wanted: Submission, limit: u64) -> Result<(PathBuf, Option<TempDir>), String> {
     match (wanted, given.is_dir()) {
-        (Submission::Table, false) => Ok((given.to_owned(), None)),
+        (Submission::Table, false) => {
+            let facts = std::fs::metadata(given).map_err(|error| error.to_string())?;
+            if !facts.is_file() {
+                return Err("it is no regular file".to_owned());
+            }
+            if facts.len() > limit {
+                return Err(format!(
+                    "it has {} bytes, at most {limit} are taken (sandbox.submission_size)",
+                    facts.len()
+                ));
+            }
+            Ok((given.to_owned(), None))
+        }
         (Submission::Folder, true) => {
             let made = tempfile::tempdir().map_err(|error| format!("no folder can be made to pack it in: {error}"))?;
             let target = made.path().join(format!("{}.tar", wanted.name()));
