@@ -1,12 +1,11 @@
 //! The prompt that a request would send, without sending it.
 
-use super::context;
 use super::error::Result;
+use super::estimate;
 use super::expand::{ExpandPlan, attempts_of};
-use super::prepare;
 use super::remaining::Remaining;
 use super::runs::Scheduler;
-use super::summaries::{self, Missing};
+use super::summaries::Missing;
 use crate::operators::Prompt;
 
 /// A prompt that is not sent.
@@ -41,10 +40,7 @@ impl Scheduler {
             attempt.prompt_budget = Remaining::of_run(services, run_id).await?.prompt_budget(0);
         }
         let operator = attempt.operator()?;
-        let task = services.task(&attempt.task_id).await?;
-        let mut nodes = context::nodes(services, &attempt, operator).await?;
-        summaries::fill_known(services, &attempt, &mut nodes, Missing::Facts).await?;
-        let prompt = prepare::prompt(services, &attempt, operator, &task, &nodes).await?;
+        let prompt = estimate::prompt(services, &attempt, operator, Missing::Facts).await?;
         let counter = services.models.get(&attempt.model).await?.token_counter().await?;
         Ok(Some(Preview {
             task_id: attempt.task_id,

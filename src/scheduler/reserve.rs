@@ -15,7 +15,7 @@ use super::summaries::Missing;
 use crate::model::{Message, ModelInfo, prompt_token_bound};
 
 /// Shortest run worth dispatching.
-const LEAST_SECONDS: f64 = 1.0;
+pub(super) const LEAST_SECONDS: f64 = 1.0;
 /// Seconds that are held for a generation, as far as a budget of model and sandbox time has them: as long as a request may take by
 /// default.
 const GENERATION_SECONDS: f64 = 1_800.0;
@@ -257,7 +257,7 @@ impl Reserved {
     }
 }
 
-fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> clade_catalog::BoxError {
+pub(super) fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> clade_catalog::BoxError {
     Box::new(error)
 }
 

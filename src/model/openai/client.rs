@@ -120,6 +120,24 @@ impl OpenAi {
         })
     }
 
+    /// What a request asks of this model.
+    fn question<'a>(
+        &'a self,
+        messages: &'a [Message],
+        params: SamplingParams,
+        seed: u64,
+        time_limit: Option<Duration>,
+    ) -> Question<'a> {
+        Question {
+            model: &self.model,
+            messages,
+            params,
+            seed: Some(seed),
+            stream: self.stream,
+            time_limit,
+        }
+    }
+
     /// Sends one question as soon as there is a free slot and the gate is open.
     async fn ask(&self, question: &Question<'_>, cancel: &CancellationToken) -> Result<Sample, ModelError> {
         let key = match &self.api_key_env {
@@ -276,26 +294,12 @@ impl Generator for OpenAi {
     }
 
     async fn generate(&self, request: &GenerateRequest, cancel: &CancellationToken) -> Result<Sample, ModelError> {
-        let question = Question {
-            model: &self.model,
-            messages: &request.messages,
-            params: request.params,
-            seed: Some(request.seed),
-            stream: self.stream,
-            time_limit: request.time_limit,
-        };
+        let question = self.question(&request.messages, request.params, request.seed, request.time_limit);
         self.ask(&question, cancel).await
     }
 
     async fn answer(&self, request: &TextRequest, cancel: &CancellationToken) -> Result<Sample, ModelError> {
-        let question = Question {
-            model: &self.model,
-            messages: &request.messages,
-            params: request.params,
-            seed: Some(request.seed),
-            stream: self.stream,
-            time_limit: request.time_limit,
-        };
+        let question = self.question(&request.messages, request.params, request.seed, request.time_limit);
         self.ask(&question, cancel).await
     }
 

@@ -11,14 +11,12 @@ use super::super::budget::{self, BudgetExhausted, Resource};
 use super::super::error::{Result, SchedulerError};
 use super::super::lease::owner_may_live;
 use super::super::queue::{self, LeaseLost, QueueError};
-use super::super::reserve::Reserved;
+use super::super::reserve::{LEAST_SECONDS, Reserved, boxed};
 use super::super::services::Services;
 use super::ask::{Made, Request};
 
 /// Longest time of one answer, where a budget of model time has to hold it.
 const LONGEST_ANSWER: f64 = 300.0;
-/// Shortest time that is worth asking for.
-const LEAST_SECONDS: f64 = 1.0;
 /// After this time another process may ask about a node, whatever became of the one that asked: longer than a request may take.
 const IN_WORK_MICROS: i64 = 2_400_000_000;
 /// Bytes that are kept of an answer that is no summary.
@@ -243,8 +241,4 @@ fn rows(services: &Services, attempt: &Attempt, request: &Request, made: &Made) 
         ("created_at", Value::Timestamp(services.now())),
     ])?;
     Ok(rows)
-}
-
-fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> BoxError {
-    Box::new(error)
 }
