@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use tokio::signal::ctrl_c;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::error::CliError;
 use super::terminal::note;
@@ -39,6 +39,13 @@ pub async fn guard<T>(engine: &Engine, work: impl Future<Output = Result<T, CliE
 /// Runs work to its end under Ctrl-C and says how it ended.
 pub async fn watch<T>(engine: &Engine, work: impl Future<Output = T>) -> Result<Guarded<T>, CliError> {
     tokio::pin!(work);
+    // One listener for all presses: a press between two listeners would be lost. Without one the signal has its usual effect.
+    let Ok(mut interrupts) = signal(SignalKind::interrupt()) else {
+        return Ok(Guarded {
+            value: work.await,
+            is_killed: false,
+        });
+    };
     let mut presses = 0;
     loop {
         tokio::select! {
@@ -48,16 +55,7 @@ pub async fn watch<T>(engine: &Engine, work: impl Future<Output = T>) -> Result<
                     is_killed: presses > 1,
                 });
             }
-            pressed = ctrl_c() => {
-                // Without a handler the signal has its usual effect.
-                if pressed.is_err() {
-                    return Ok(Guarded {
-                        value: work.await,
-                        is_killed: false,
-                    });
-                }
-                presses += 1;
-            }
+            _ = interrupts.recv() => presses += 1,
         }
         if !engine.scheduler().is_busy() {
             return Err(CliError::Interrupted);

@@ -41,6 +41,8 @@ pub async fn run(args: WatchArgs, context: &Context) -> Result<(), CliError> {
         return printer.finish();
     }
     let mut view = ProgressView::new(context.stderr);
+    let interrupted = tokio::signal::ctrl_c();
+    tokio::pin!(interrupted);
     loop {
         let Some(progress) = RunProgress::read(&client, &run).await? else {
             return Err(CliError::Failed(format!("run {run} is no longer in the store")));
@@ -52,7 +54,7 @@ pub async fn run(args: WatchArgs, context: &Context) -> Result<(), CliError> {
         view.show(&progress);
         tokio::select! {
             () = tokio::time::sleep(interval) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(()),
+            _ = &mut interrupted => return Ok(()),
         }
     }
 }
