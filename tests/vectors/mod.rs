@@ -8,3 +8,4 @@ mod history;
 mod islands;
 mod memory;
 mod outcomes;
+mod totals;
