@@ -89,7 +89,15 @@ impl Templates {
                         ),
                     });
                 }
-                texts.insert(name.clone(), read_text(&path, MOST_BYTES)?);
+                let text = read_text(&path, MOST_BYTES)?;
+                if text.trim().is_empty() {
+                    return Err(SourceError::File {
+                        path,
+                        reason: "it is empty; without it the built-in template is used, and a comment such as {# nothing #} says nothing"
+                            .to_owned(),
+                    });
+                }
+                texts.insert(name.clone(), text);
                 replaced.insert(name, path.display().to_string());
             }
         }
@@ -111,7 +119,7 @@ impl Templates {
         };
         for (name, text) in templates.texts.clone() {
             let added = templates.environment.add_template_owned(name.clone(), text);
-            added.map_err(|error| templates.wrong(&error, &name))?;
+            added.map_err(|error| templates.wrong(&error, &name, None))?;
         }
         Ok(templates)
     }
@@ -130,7 +138,14 @@ impl Templates {
             .environment
             .get_template(name)
             .and_then(|template| template.render(values));
-        rendered.map(tidy).map_err(|error| self.wrong(&error, name))
+        rendered
+            .map(tidy)
+            .map_err(|error| self.wrong(&error, name, Some(values)))
+    }
+
+    /// The file of the user in the place of a template, else its name.
+    pub fn origin(&self, name: &str) -> String {
+        self.replaced.get(name).cloned().unwrap_or_else(|| name.to_owned())
     }
 
     /// Version of an operator: changes with its queries and its templates.
@@ -151,25 +166,69 @@ impl Templates {
             .collect()
     }
 
-    fn wrong(&self, error: &minijinja::Error, name: &str) -> SourceError {
+    /// An error of a template with its file and line, and the names in that place that `values` do not have.
+    fn wrong(&self, error: &minijinja::Error, name: &str, values: Option<&Value>) -> SourceError {
         // The innermost cause knows the file and the line.
         let mut cause = error;
         while let Some(inner) = std::error::Error::source(cause).and_then(|source| source.downcast_ref()) {
             cause = inner;
         }
         let name = cause.name().unwrap_or(name);
-        let origin = self.replaced.get(name).cloned().unwrap_or_else(|| name.to_owned());
         let line = cause.line().map_or_else(String::new, |line| format!("line {line}: "));
-        let hint = match cause.kind() {
-            ErrorKind::UndefinedError => "; the page on prompts lists what templates can read",
-            _ => "",
-        };
         let detail = cause.detail().map_or_else(String::new, |detail| format!(": {detail}"));
+        let unknown = match (cause.kind(), values) {
+            (ErrorKind::UndefinedError, Some(values)) => {
+                let place = self.texts.get(name).zip(cause.range());
+                let place = place.and_then(|(text, range)| text.get(range)).unwrap_or_default();
+                format!(
+                    "{}; the page on prompts lists what templates can read",
+                    self.unknown(place, values)
+                )
+            }
+            _ => String::new(),
+        };
         SourceError::Template {
-            origin,
-            reason: format!("{line}{}{detail}{hint}", cause.kind()),
+            origin: self.origin(name),
+            reason: format!("{line}{}{detail}{unknown}", cause.kind()),
         }
     }
+
+    /// What has no value in an expression of a template, in words.
+    fn unknown(&self, expression: &str, values: &Value) -> String {
+        let variables = self
+            .environment
+            .compile_expression(expression)
+            .map(|compiled| compiled.undeclared_variables(true))
+            .unwrap_or_default();
+        let mut unknown: Vec<String> = variables
+            .iter()
+            .filter_map(|variable| unknown_part(variable, values))
+            .map(|variable| format!("no '{variable}'"))
+            .collect();
+        unknown.sort();
+        unknown.dedup();
+        match unknown.as_slice() {
+            [] if expression.is_empty() => String::new(),
+            [] => format!(": '{expression}' has none"),
+            unknown => format!(": there is {}", unknown.join(" or ")),
+        }
+    }
+}
+
+/// The part of a variable such as `task.metrc` up to the name that is not known. A variable that the template has set itself is not
+/// among the values: of it nothing is known.
+fn unknown_part<'a>(variable: &'a str, values: &Value) -> Option<&'a str> {
+    let (mut value, mut end) = (values.clone(), 0);
+    for name in variable.split('.') {
+        let is_root = end == 0;
+        end += name.len() + usize::from(!is_root);
+        match value.get_attr(name) {
+            Ok(field) if !field.is_undefined() => value = field,
+            _ if is_root => return Some(variable),
+            _ => return variable.get(..end),
+        }
+    }
+    None
 }
 
 /// Files of a folder of templates by their names below it.

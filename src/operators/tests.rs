@@ -186,8 +186,36 @@ fn a_folder_replaces_templates_and_mistakes_are_named() {
         ("drat.j2", "x", "there is no prompt template 'drat.j2'"),
         ("modality/taste.j2", "x", "modality/text.j2"),
         ("draft.j2", "{% if %}", "line 1"),
-        ("draft.j2", "one\n{{ task.metrc }}", "line 2"),
-        ("debug.j2", "{{ nodes[0].stauts }}", "debug.j2"),
+        (
+            "draft.j2",
+            "one\n{{ task.metrc }}",
+            "line 2: undefined value: there is no 'task.metrc'; the page",
+        ),
+        (
+            "draft.j2",
+            "{% if task.metric == 'rmse' and budgt.steps_left %}x{% endif %}",
+            "line 1: undefined value: there is no 'budgt.steps_left'",
+        ),
+        ("draft.j2", "{{ nope | upper }}", "there is no 'nope'"),
+        (
+            "draft.j2",
+            "{{ task.metric ~ task.nope ~ nope }}",
+            "no 'nope' or no 'task.nope'",
+        ),
+        (
+            "draft.j2",
+            "{% for file in dta.files %}{% endfor %}",
+            "there is no 'dta.files'",
+        ),
+        (
+            "improve.j2",
+            "{% for node in nodes %}\n{{ node.stauts }}\n{% endfor %}",
+            "line 2: undefined value: there is no 'node.stauts'",
+        ),
+        ("debug.j2", "{{ nodes[0].stauts }}", "'nodes[0].stauts' has none"),
+        ("modality/tabular.j2", "{{ task.nope }}", "there is no 'task.nope'"),
+        ("draft.j2", "", "it is empty"),
+        ("task_type/regression.j2", " \n\t\n", "it is empty"),
         ("notes.md", "x", "there is no prompt template 'notes.md'"),
     ] {
         write(name, template);
