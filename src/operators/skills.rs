@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::source::{SourceError, entries, read_text};
 use crate::gym::validate_task_name;
+use crate::templates::{SourceError, entries, read_text};
 
 /// Notes for every task.
 const GENERAL: &str = "general.md";
