@@ -154,6 +154,16 @@ fn a_killed_suite_goes_on_and_repeats_nothing() {
     let before = lines();
     let listed = place.run(["bench", "list", "--format", "csv"]).ok();
     assert!(listed.contains("s,interrupted,"), "{listed}");
+    // Where runs are named, the dead one is not said to be running.
+    for name in ["nope", "s.b"] {
+        let named = place.run(["prompt", "draft", "--run", name]).fails(1);
+        for part in [
+            "s.breast-cancer.1  breast-cancer, finished",
+            "s.breast-cancer.2  breast-cancer, interrupted",
+        ] {
+            assert!(named.contains(part), "{part} is not in {named}");
+        }
+    }
 
     let resumed = with_python(&place, ["bench", "resume", "s", "--profile", "smoke"]);
     for part in ["breast-cancer #2: goes on", "breast-cancer #2: finished after 6 steps"] {
