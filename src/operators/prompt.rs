@@ -121,10 +121,7 @@ impl Prompts {
                 hasher.update(text);
             }
         }
-        hasher.finalize()[..6]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        hex::encode(&hasher.finalize()[..6])
     }
 
     /// The prompt of an operator, of at most `budget` tokens: where it is longer, what helps least is left out first.

@@ -67,10 +67,7 @@ impl Skills {
             if text.is_empty() {
                 return Err(refuse("it is empty"));
             }
-            let hash: String = Sha256::digest(&text)[..6]
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
+            let hash = hex::encode(&Sha256::digest(&text)[..6]);
             let skill = Skill {
                 version: format!("{name}@{hash}"),
                 text,
