@@ -22,3 +22,4 @@ pub mod sandbox;
 pub mod scheduler;
 pub mod session;
 pub mod suite;
+pub mod templates;

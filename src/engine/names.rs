@@ -16,7 +16,8 @@ const LISTED: usize = 10;
 /// Runs that are offered where a name fits none.
 const OFFERED: usize = 5;
 
-const RUNS: &str = "SELECT run_id AS id, concat(task_id, ', ', status) AS what FROM evo.runs";
+/// The runs that there are.
+const RUNS: &str = include_str!("../../sql/names/runs.sql");
 
 /// A name that fits nothing, or several things.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +67,7 @@ impl Engine {
 
 /// The run that an id, its beginning or `last` names.
 pub(super) async fn find_run(queries: &Queries, name: &str) -> Result<String, NameError> {
-    let newest = format!("{RUNS} ORDER BY created_at DESC, run_id DESC LIMIT {OFFERED}");
+    let newest = format!("SELECT * FROM ({RUNS}) ORDER BY created_at DESC, id DESC LIMIT {OFFERED}");
     if name == NEWEST_RUN {
         let newest = list(queries, &newest, None).await?;
         return match newest.into_iter().next() {
@@ -74,7 +75,7 @@ pub(super) async fn find_run(queries: &Queries, name: &str) -> Result<String, Na
             None => Err(NameError::Name("there is no run yet".to_owned())),
         };
     }
-    let fitting = format!("{RUNS} WHERE starts_with(run_id, CAST($name AS VARCHAR)) ORDER BY run_id LIMIT 11");
+    let fitting = format!("SELECT * FROM ({RUNS}) WHERE starts_with(id, CAST($name AS VARCHAR)) ORDER BY id LIMIT 11");
     if let Some(run) = only("run", name, list(queries, &fitting, Some(name)).await?)? {
         return Ok(run);
     }

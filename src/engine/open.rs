@@ -24,7 +24,6 @@ use super::recordings::StoreRecordings;
 use super::session::{Session, SessionOptions};
 use super::settings_table::SettingsTable;
 use crate::config::{Config, Loaded};
-use crate::memory::MemoryPrompts;
 use crate::model::{Evolver, Generator, ModelAccess, ModelRegistry, Replay};
 use crate::operators::Interpreter;
 use crate::plan::ExpandHandler;
@@ -105,6 +104,7 @@ impl Engine {
         let models = models(&config, &store, &queries, extensions.models)?;
         let mut sandboxes = sandboxes(&config)?;
         sandboxes.extend(extensions.sandboxes);
+        let (prompts, memory_prompts) = super::prompts::prompts(&config, &queries).await?;
         let services = Arc::new(Services {
             candidate_limits: candidate_limits(&config),
             evaluation_limits: evaluation_limits(&config),
@@ -116,9 +116,8 @@ impl Engine {
             work_dir: work_dir(&store),
             clock: Arc::clone(&clock),
             owner: this_process(),
-            prompts: super::prompts::prompts(&config, &queries).await?,
-            memory_prompts: MemoryPrompts::embedded()
-                .map_err(|error| EngineError::Config(format!("prompt templates: {error}")))?,
+            prompts,
+            memory_prompts,
             summaries: SummariesInWork::default(),
             interpreter: Interpreter::new(
                 interpreter(&config)?,

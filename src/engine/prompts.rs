@@ -1,5 +1,7 @@
 //! Prompts: their sources as the configuration names them, and the preview of one.
 
+use std::sync::Arc;
+
 use datafusion::common::ScalarValue;
 use tracing::warn;
 
@@ -7,10 +9,12 @@ use super::error::{EngineError, Result};
 use super::open::Engine;
 use crate::config::Config;
 use crate::dialect::ExpandOptions;
+use crate::memory::MemoryPrompts;
 use crate::operators::{Operator, Prompts};
 use crate::plan::ExpandInput;
 use crate::scheduler::{ExpandPlan, Preview, Run};
 use crate::session::Queries;
+use crate::templates::{SourceError, Templates};
 
 /// What a prompt is asked for.
 #[derive(Debug, Clone)]
@@ -29,11 +33,14 @@ pub struct PromptRequest {
     pub model: Option<String>,
 }
 
-/// Templates and skills of the configuration. A skill for a task that the store does not have is warned of.
-pub(super) async fn prompts(config: &Config, queries: &Queries) -> Result<Prompts> {
+/// Templates and skills of the configuration: prompts of operators and of the memory model. A skill for a task that the store does
+/// not have is warned of.
+pub(super) async fn prompts(config: &Config, queries: &Queries) -> Result<(Prompts, MemoryPrompts)> {
+    let wrong = |error: SourceError| EngineError::Config(error.to_string());
     let config = &config.prompts;
-    let prompts = Prompts::new(config.templates.as_deref(), config.skills.as_deref())
-        .map_err(|error| EngineError::Config(error.to_string()))?;
+    let templates = Arc::new(Templates::new(config.templates.as_deref()).map_err(wrong)?);
+    let of_memory = MemoryPrompts::new(Arc::clone(&templates)).map_err(wrong)?;
+    let prompts = Prompts::new(templates, config.skills.as_deref()).map_err(wrong)?;
     for task in prompts.skills().tasks() {
         let known = queries
             .rows(
@@ -47,7 +54,7 @@ pub(super) async fn prompts(config: &Config, queries: &Queries) -> Result<Prompt
             warn!("the skill {task}.md enters no prompt: the store has no task '{task}'");
         }
     }
-    Ok(prompts)
+    Ok((prompts, of_memory))
 }
 
 impl Engine {

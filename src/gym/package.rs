@@ -314,7 +314,7 @@ pub fn copy_and_hash(file: &PackageFile, dest_root: &Path) -> Result<HashedFile,
         path: file.path.clone(),
         role: file.role,
         bytes,
-        sha256: hex(&hasher.finalize()),
+        sha256: hex::encode(hasher.finalize()),
     })
 }
 
@@ -329,12 +329,7 @@ pub fn package_hash(files: &[HashedFile]) -> String {
         hasher.update(file.sha256.as_bytes());
         hasher.update(b"\n");
     }
-    hex(&hasher.finalize())
-}
-
-/// Hexadecimal digits of bytes.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    hex::encode(hasher.finalize())
 }
 
 #[cfg(test)]

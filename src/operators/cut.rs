@@ -2,6 +2,7 @@
 //! never cut.
 
 use super::facts::PromptFacts;
+use crate::templates::tail;
 
 /// Columns of a table, and files, that are kept by the first cut of them.
 const FEWER_COLUMNS: usize = 20;
@@ -160,14 +161,4 @@ fn keep_columns(facts: &mut PromptFacts, most: usize) {
         file.column_facts.truncate(most);
         file.columns_left_out += more as i64;
     }
-}
-
-/// The last characters of a text.
-pub(super) fn tail(text: &str, chars: usize) -> String {
-    let length = text.chars().count();
-    if length <= chars {
-        return text.to_owned();
-    }
-    let start = text.char_indices().nth(length - chars).map_or(0, |(at, _)| at);
-    format!("[…]{}", &text[start..])
 }

@@ -7,6 +7,7 @@ use super::packages::Packages;
 use super::skills::SkillTexts;
 use crate::gym::{DataOverview, Submission, TaskRow};
 use crate::sandbox::Limits;
+use crate::templates::size;
 
 /// Parts of a time budget in which a prompt states what is left: finer figures would differ between runs of one seed, whose
 /// prompts are otherwise the same and whose replies could be taken from the cache.
@@ -171,18 +172,6 @@ impl PromptBudget {
     }
 }
 
-/// A number of bytes in a unit that keeps it short.
-pub(super) fn size(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
-        None => format!("{bytes} bytes"),
-        Some((name, unit)) => {
-            let tenths = (bytes as f64 / *unit as f64 * 10.0).round();
-            format!("{} {name}", tenths / 10.0)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,10 +182,5 @@ mod tests {
         assert_eq!([stated(3600.0), stated(3599.7), stated(3520.0)], [3600, 3600, 3600]);
         assert_eq!([stated(3420.0), stated(3380.0), stated(1810.4)], [3420, 3420, 1800]);
         assert_eq!([stated(12.0), stated(0.0), stated(-3.0)], [180, 0, 0]);
-    }
-
-    #[test]
-    fn sizes_are_short() {
-        assert_eq!([size(12), size(1536), size(4 << 30)], ["12 bytes", "1.5 KiB", "4 GiB"]);
     }
 }

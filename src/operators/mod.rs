@@ -9,8 +9,6 @@ mod packages;
 mod prompt;
 mod sample;
 mod skills;
-mod source;
-mod templates;
 #[cfg(test)]
 mod tests;
 
@@ -21,5 +19,3 @@ pub use operator::{Operator, UnknownOperator};
 pub use packages::{Interpreter, Package, Packages};
 pub use prompt::{Prompt, PromptError, Prompts};
 pub use skills::{SkillTexts, Skills};
-pub use source::SourceError;
-pub use templates::Templates;

@@ -120,10 +120,7 @@ impl Interpreter {
         let mut hasher = Sha256::new();
         hasher.update(self.python.as_os_str().as_encoded_bytes());
         hasher.update(std::env::var_os("PATH").unwrap_or_default().as_encoded_bytes());
-        let name: String = hasher.finalize()[..8]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let name = hex::encode(&hasher.finalize()[..8]);
         Some(self.kept_in.as_ref()?.join(format!("packages-{name}.json")))
     }
 

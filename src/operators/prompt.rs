@@ -1,18 +1,23 @@
 //! Prompts: the templates over the facts, within a budget of tokens.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use minijinja::Value;
+use sha2::{Digest, Sha256};
 
 use super::Operator;
+use super::context::{board_sql, context_sql, facts_sql};
 use super::cut::{self, Cut};
 use super::facts::PromptFacts;
 use super::sample;
 use super::skills::Skills;
-use super::source::SourceError;
-use super::templates::Templates;
 use crate::error::ErrorClass;
 use crate::model::{Message, Role, TokenCounter};
+use crate::templates::{SourceError, Templates};
+
+/// Where the templates of the memory model are; no operator reads them.
+const OF_MEMORY: &str = "memory/";
 
 /// A prompt that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -75,18 +80,18 @@ impl Prompt {
 /// Templates and notes.
 #[derive(Debug)]
 pub struct Prompts {
-    templates: Templates,
+    templates: Arc<Templates>,
     skills: Skills,
 }
 
 impl Prompts {
-    /// The built-in templates, with those of a folder in their place, and the notes of another.
+    /// The templates, and the notes of a folder.
     ///
     /// # Errors
     /// When a file cannot be used; templates of the user are tried on made-up facts, so that a mistake in them shows at once.
-    pub fn new(templates: Option<&Path>, skills: Option<&Path>) -> Result<Self, SourceError> {
+    pub fn new(templates: Arc<Templates>, skills: Option<&Path>) -> Result<Self, SourceError> {
         let prompts = Self {
-            templates: Templates::new(templates)?,
+            templates,
             skills: skills.map(Skills::read).transpose()?.unwrap_or_default(),
         };
         if prompts.templates.are_replaced() {
@@ -106,7 +111,17 @@ impl Prompts {
 
     /// Version of an operator: changes with its queries and its templates.
     pub fn version(&self, operator: Operator) -> String {
-        self.templates.version(operator)
+        let mut hasher = Sha256::new();
+        for sql in [context_sql(operator), board_sql(), facts_sql()] {
+            hasher.update(sql);
+        }
+        for (name, text) in self.templates.texts() {
+            let is_of_another = |other: &Operator| *other != operator && name == format!("{other}.j2");
+            if !name.starts_with(OF_MEMORY) && !Operator::ALL.iter().any(is_of_another) {
+                hasher.update(text);
+            }
+        }
+        hex::encode(&hasher.finalize()[..6])
     }
 
     /// The prompt of an operator, of at most `budget` tokens: where it is longer, what helps least is left out first.

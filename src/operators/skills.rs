@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::source::{SourceError, entries, read_text};
 use crate::gym::validate_task_name;
+use crate::templates::{SourceError, entries, read_text};
 
 /// Notes for every task.
 const GENERAL: &str = "general.md";
@@ -67,10 +67,7 @@ impl Skills {
             if text.is_empty() {
                 return Err(refuse("it is empty"));
             }
-            let hash: String = Sha256::digest(&text)[..6]
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
+            let hash = hex::encode(&Sha256::digest(&text)[..6]);
             let skill = Skill {
                 version: format!("{name}@{hash}"),
                 text,

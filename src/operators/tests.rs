@@ -1,12 +1,19 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use super::{Operator, PromptFacts, Prompts, SourceError, sample};
+use std::sync::Arc;
+
+use super::{Operator, PromptFacts, Prompts, sample};
 use crate::model::TokenCounter;
+use crate::templates::{SourceError, Templates};
 
 const COUNTER: TokenCounter = TokenCounter::Bytes;
 
+fn built_in() -> Arc<Templates> {
+    Arc::new(Templates::new(None).unwrap())
+}
+
 fn prompts() -> Prompts {
-    Prompts::new(None, None).unwrap()
+    Prompts::new(built_in(), None).unwrap()
 }
 
 fn text(prompts: &Prompts, operator: Operator, facts: PromptFacts) -> String {
@@ -168,7 +175,7 @@ fn a_node_that_is_cut_is_not_shown() {
 fn a_folder_replaces_templates_and_mistakes_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let before = prompts();
-    let folder = || Prompts::new(Some(dir.path()), None);
+    let folder = || Prompts::new(Arc::new(Templates::new(Some(dir.path()))?), None);
     let write = |name: &str, text: &str| {
         let path = dir.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -180,14 +187,48 @@ fn a_folder_replaces_templates_and_mistakes_are_named() {
     assert_ne!(prompts.version(Operator::Draft), before.version(Operator::Draft));
     assert_eq!(
         before.version(Operator::Draft),
-        super::Prompts::new(None, None).unwrap().version(Operator::Draft)
+        super::Prompts::new(built_in(), None).unwrap().version(Operator::Draft)
     );
     for (name, template, part) in [
         ("drat.j2", "x", "there is no prompt template 'drat.j2'"),
         ("modality/taste.j2", "x", "modality/text.j2"),
         ("draft.j2", "{% if %}", "line 1"),
-        ("draft.j2", "one\n{{ task.metrc }}", "line 2"),
-        ("debug.j2", "{{ nodes[0].stauts }}", "debug.j2"),
+        (
+            "draft.j2",
+            "one\n{{ task.metrc }}",
+            "line 2: undefined value: there is no 'task.metrc'; the page",
+        ),
+        (
+            "draft.j2",
+            "{% if task.metric == 'rmse' and budgt.steps_left %}x{% endif %}",
+            "line 1: undefined value: there is no 'budgt.steps_left'",
+        ),
+        ("draft.j2", "{{ nope | upper }}", "there is no 'nope'"),
+        (
+            "draft.j2",
+            "{{ task.metric ~ task.nope ~ nope }}",
+            "there is no 'task.nope'; the page",
+        ),
+        (
+            "draft.j2",
+            "{{ nope ~ task.nope }}",
+            "there is no 'nope' or no 'task.nope'",
+        ),
+        ("draft.j2", "{{ nope + 1 }}", "there is no 'nope'"),
+        (
+            "draft.j2",
+            "{% for file in dta.files %}{% endfor %}",
+            "there is no 'dta.files'",
+        ),
+        (
+            "improve.j2",
+            "{% for node in nodes %}\n{{ node.stauts }}\n{% endfor %}",
+            "line 2: undefined value: there is no 'node.stauts'",
+        ),
+        ("debug.j2", "{{ nodes[0].stauts }}", "'nodes[0].stauts' has none"),
+        ("modality/tabular.j2", "{{ task.nope }}", "there is no 'task.nope'"),
+        ("draft.j2", "", "it is empty"),
+        ("task_type/regression.j2", " \n\t\n", "it is empty"),
         ("notes.md", "x", "there is no prompt template 'notes.md'"),
     ] {
         write(name, template);
@@ -196,7 +237,7 @@ fn a_folder_replaces_templates_and_mistakes_are_named() {
         std::fs::remove_file(dir.path().join(name)).unwrap();
     }
     assert!(matches!(
-        Prompts::new(Some(std::path::Path::new("/no/prompts")), None),
+        Templates::new(Some(std::path::Path::new("/no/prompts"))),
         Err(SourceError::Folder { .. })
     ));
 }
@@ -206,7 +247,7 @@ fn notes_enter_as_they_are_and_are_recorded() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("general.md"), "Mind {{ braces }}.").unwrap();
     std::fs::write(dir.path().join("sample.md"), "y is a count.").unwrap();
-    let prompts = Prompts::new(None, Some(dir.path())).unwrap();
+    let prompts = Prompts::new(built_in(), Some(dir.path())).unwrap();
     let prompt = prompts
         .render(Operator::Draft, full(Operator::Draft), u64::MAX, &COUNTER)
         .unwrap();

@@ -92,7 +92,7 @@ fn copy(file: &mut File, limit: u64, target: &Path) -> io::Result<Collected> {
         hash.update(&buffer[..n]);
         out.write_all(&buffer[..n])?;
     }
-    let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = hex::encode(hash.finalize());
     Ok(Collected {
         path: target.to_owned(),
         bytes,

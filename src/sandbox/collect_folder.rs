@@ -47,12 +47,7 @@ pub(crate) fn collect_folder(dir: impl AsFd, name: &str, limit: u64, target: &Pa
     archive
         .write(&[0; 2 * BLOCK])
         .map_err(|e| format!("{name} cannot be copied: {e}"))?;
-    let sha256 = archive
-        .hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let sha256 = hex::encode(archive.hash.finalize());
     Ok(Collected {
         path: target.to_owned(),
         bytes: archive.bytes,

@@ -274,6 +274,7 @@ impl Conductor {
                 biased;
                 ending = flights.join_next() => ending,
                 () = self.signals.used_up.cancelled(), if stop.is_none() => continue,
+                () = self.pipeline.time_freed(), if stop.is_none() => continue,
             };
             match ending {
                 Some(ending) => {

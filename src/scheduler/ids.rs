@@ -16,12 +16,12 @@ fn digest(domain: &str, parts: &[&str]) -> [u8; 32] {
 }
 
 fn short_hex(digest: [u8; 32]) -> String {
-    digest[..10].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&digest[..10])
 }
 
 /// Hex SHA-256 of a text.
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(bytes))
 }
 
 /// `attempt_id = hash(statement_id, ordinal, sample)`: a statement that is run again under its id finds its attempts.

@@ -1,13 +1,11 @@
-//! An attempt whose model is paused waits without a try, a step or money; everybody can see until when.
+//! An attempt whose model is paused waits without a try, a step, money or time of a budget; everybody can see until when.
 
 use std::time::Duration;
 
 use rusqlite::{Connection, params};
 
-use super::attempt::Attempt;
 use super::conducted::RunControl;
 use super::error::Result;
-use super::queue;
 use super::services::Services;
 use crate::model::Pause;
 
@@ -52,18 +50,6 @@ pub fn model_pauses(conn: &Connection, now: i64) -> rusqlite::Result<Vec<(String
     conn.prepare_cached("SELECT model, paused_until, reason FROM model_pauses WHERE paused_until > ?1")?
         .query_map([now], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect()
-}
-
-/// Checks after a wait that the attempt is still this process's: one that did not answer for long has lost it to another.
-///
-/// # Errors
-/// `LeaseLost` when it is not.
-pub async fn still_held(services: &Services, attempt: &Attempt, tries: i64) -> Result<()> {
-    let (id, owner) = (attempt.attempt_id.clone(), services.owner.clone());
-    Ok(services
-        .store
-        .control_read(move |conn| queue::keep(conn, &id, &owner, tries))
-        .await?)
 }
 
 /// Waits for so long; false when somebody asked to drain or kill before. What waits is not in flight, so draining ends it.

@@ -2,8 +2,10 @@
 //! or the provider is tried again by class; everything else ends as a row.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -33,12 +35,23 @@ use crate::sandbox::ResultState;
 pub struct Pipeline {
     services: Arc<Services>,
     index: Arc<Mutex<RunIndex>>,
+    /// Told when an attempt that waits has given its time back.
+    time_freed: Arc<Notify>,
 }
 
 impl Pipeline {
     /// A pipeline over the shared services and the index of its run.
     pub fn new(services: Arc<Services>, index: Arc<Mutex<RunIndex>>) -> Self {
-        Self { services, index }
+        Self {
+            services,
+            index,
+            time_freed: Arc::default(),
+        }
+    }
+
+    /// Waits until an attempt in flight waits itself and has given its time back: another may fit into the budget now.
+    pub async fn time_freed(&self) {
+        self.time_freed.notified().await;
     }
 
     /// Runs an attempt that this process has claimed. While its model is paused it waits, which is no try; draining puts what
@@ -63,17 +76,27 @@ impl Pipeline {
             {
                 park::note(&self.services, &attempt.model, pause).await?;
                 debug!(attempt = %attempt.attempt_id, %error, "the attempt waits");
-                if !park::wait(park::time_left(pause), control).await {
-                    return settle::put_back(&self.services, attempt, tries).await;
+                match self.wait(&attempt, tries, park::time_left(pause), control).await {
+                    Ok(true) => {}
+                    Ok(false) => return settle::put_back(&self.services, attempt, tries).await,
+                    Err(lost @ SchedulerError::LeaseLost(_)) => {
+                        return settle::late(&self.services, attempt, tries, started_at, &lost).await;
+                    }
+                    Err(error) => return Err(error),
                 }
                 // Whoever took it over meanwhile asks the model; nobody asks twice.
-                match park::still_held(&self.services, &attempt, tries).await {
-                    Ok(()) => {
+                match reserve::time_again(&self.services, &attempt, &claimed).await {
+                    Ok(reserved) => {
+                        claimed.reserved = reserved;
                         claimed.requests += 1;
                         continue;
                     }
                     Err(lost @ SchedulerError::LeaseLost(_)) => {
                         return settle::late(&self.services, attempt, tries, started_at, &lost).await;
+                    }
+                    // Others hold the rest of the time; whoever conducts this attempt decides when it may go on.
+                    Err(SchedulerError::Budget(_)) => {
+                        return settle::put_back(&self.services, attempt, tries).await;
                     }
                     Err(error) => return Err(error),
                 }
@@ -88,8 +111,13 @@ impl Pipeline {
                 _ if class.is_retryable() && tries < attempt.settings.max_tries => {
                     let pause = retry::pause(class, tries, retry::asked_pause(&error), attempt.seed);
                     warn!(attempt = %attempt.attempt_id, tries, %class, %error, ?pause, "trying again");
-                    if !park::wait(pause, control).await {
-                        return settle::put_back(&self.services, attempt, tries).await;
+                    match self.wait(&attempt, tries, pause, control).await {
+                        Ok(true) => {}
+                        Ok(false) => return settle::put_back(&self.services, attempt, tries).await,
+                        Err(lost @ SchedulerError::LeaseLost(_)) => {
+                            return settle::late(&self.services, attempt, tries, started_at, &lost).await;
+                        }
+                        Err(error) => return Err(error),
                     }
                     claimed = match reserve::claim(&self.services, &attempt).await {
                         Ok(claimed) => claimed,
@@ -106,6 +134,13 @@ impl Pipeline {
                 _ => return settle::failed(&self.services, attempt, tries, started_at, &error).await,
             }
         }
+    }
+
+    /// Waits for so long, and holds no time of a budget meanwhile; false when somebody asked to drain or kill before.
+    async fn wait(&self, attempt: &Attempt, tries: i64, time: Duration, control: &RunControl) -> Result<bool> {
+        reserve::give_back_time(&self.services, attempt, tries).await?;
+        self.time_freed.notify_one();
+        Ok(park::wait(time, control).await)
     }
 
     async fn once(

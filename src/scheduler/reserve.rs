@@ -9,7 +9,7 @@ use super::budget::{self, BudgetError, Resource};
 use super::error::{Result, SchedulerError};
 use super::estimate;
 use super::lease;
-use super::queue;
+use super::queue::{self, QueueError};
 use super::services::Services;
 use super::summaries::Missing;
 use crate::model::{Message, ModelInfo, prompt_token_bound};
@@ -93,6 +93,9 @@ pub fn step(tx: &Transaction<'_>, attempt: &Attempt) -> Result<(), BudgetError> 
     budget::reserve(tx, &attempt.attempt_id, &attempt.scope, Resource::Steps, 1.0)
 }
 
+/// Time in the model and the sandbox.
+const TIME: [Resource; 2] = [Resource::SandboxSeconds, Resource::ActiveSeconds];
+
 /// Reserves all but the step, afresh. Time is cut to what is left, the rest is all or nothing. A reply that is paid for takes no
 /// tokens and no money.
 ///
@@ -100,20 +103,20 @@ pub fn step(tx: &Transaction<'_>, attempt: &Attempt) -> Result<(), BudgetError> 
 /// When a budget does not hold even the least that makes sense.
 pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase, is_paid: bool) -> Result<Reserved, BudgetError> {
     let (id, scope) = (attempt.attempt_id.as_str(), &attempt.scope);
-    const AFRESH: [Resource; 5] = [
-        Resource::Jobs,
-        Resource::SandboxSeconds,
-        Resource::ActiveSeconds,
-        Resource::Tokens,
-        Resource::CostUsd,
-    ];
-    budget::release_only(tx, id, &AFRESH)?;
+    budget::release_only(tx, id, &[Resource::Jobs, Resource::Tokens, Resource::CostUsd])?;
     budget::reserve(tx, id, scope, Resource::Jobs, 1.0)?;
     for (resource, amount) in [(Resource::Tokens, worst.tokens), (Resource::CostUsd, worst.cost_usd)] {
         if amount > 0.0 && !is_paid {
             budget::reserve(tx, id, scope, resource, amount)?;
         }
     }
+    time(tx, attempt, worst, is_paid)
+}
+
+/// Reserves time afresh, cut to what is left.
+fn time(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase, is_paid: bool) -> Result<Reserved, BudgetError> {
+    let (id, scope) = (attempt.attempt_id.as_str(), &attempt.scope);
+    budget::release_only(tx, id, &TIME)?;
     let wanted = worst.candidate_seconds + worst.evaluation_seconds;
     let sandbox = budget::balance(tx, scope, Resource::SandboxSeconds)?;
     let active = budget::balance(tx, scope, Resource::ActiveSeconds)?;
@@ -133,6 +136,45 @@ pub fn rest(tx: &Transaction<'_>, attempt: &Attempt, worst: WorstCase, is_paid: 
         model_seconds: active.limit.is_some().then_some(both),
     };
     Ok(reserved.cut_to(seconds))
+}
+
+/// Gives the time of an attempt back that waits: what it has used is booked, and others may have the rest meanwhile. Its tokens and
+/// money stay reserved.
+///
+/// # Errors
+/// `LeaseLost` when another process has taken the attempt up, which holds time of its own for it.
+pub async fn give_back_time(services: &Services, attempt: &Attempt, tries: i64) -> Result<()> {
+    let (id, owner) = (attempt.attempt_id.clone(), services.owner.clone());
+    Ok(services
+        .store
+        .control(move |tx| {
+            queue::keep(tx, &id, &owner, tries)?;
+            Ok::<_, QueueError>(budget::release_only(tx, &id, &TIME)?)
+        })
+        .await?)
+}
+
+/// Reserves time again for an attempt that has waited; the rest it still holds.
+///
+/// # Errors
+/// `LeaseLost` when another process has taken the attempt up, a budget error when others hold what is left.
+pub async fn time_again(services: &Services, attempt: &Attempt, claimed: &Claimed) -> Result<Reserved> {
+    let model = services.models.get(&attempt.model).await?.describe();
+    let evaluation_seconds = services.evaluation_limits.wall.as_secs_f64();
+    let worst = WorstCase {
+        tokens: claimed.reserved.tokens,
+        cost_usd: claimed.reserved.cost_usd,
+        ..WorstCase::of(attempt, &model, 0, evaluation_seconds)
+    };
+    let (tries, is_paid) = (claimed.tries, claimed.paid_generation.is_some());
+    let (attempt, owner) = (attempt.clone(), services.owner.clone());
+    Ok(services
+        .store
+        .control(move |tx| {
+            queue::keep(tx, &attempt.attempt_id, &owner, tries).map_err(boxed)?;
+            time(tx, &attempt, worst, is_paid).map_err(boxed)
+        })
+        .await?)
 }
 
 /// Cuts a program's time to what its generation has left of the budget of model and sandbox time. `unbooked` are the seconds of a

@@ -1,5 +1,6 @@
 //! Definitions of suites: a name for a list of tasks, in TOML. Some are shipped.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -47,16 +48,31 @@ impl Definition {
         if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
             return Self::parse(name, text);
         }
-        if !Path::new(name).is_file() {
-            return Err(SuiteError::Unknown {
-                name: name.to_owned(),
-                known: Self::shipped().collect(),
-            });
-        }
-        let text = std::fs::read_to_string(name).map_err(|error| SuiteError::Definition {
+        let unreadable = |reason: String| SuiteError::Unreadable {
             origin: name.to_owned(),
-            message: error.to_string(),
-        })?;
+            reason,
+        };
+        let metadata = match std::fs::metadata(name) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(SuiteError::Unknown {
+                    name: name.to_owned(),
+                    known: Self::shipped().collect(),
+                });
+            }
+            Err(error) => return Err(unreadable(error.to_string())),
+        };
+        if metadata.is_dir() {
+            return Err(unreadable(
+                "it is a folder, and a suite is a file such as my.toml that names its tasks".to_owned(),
+            ));
+        }
+        // Anything else, such as a device, may have no end.
+        if !metadata.is_file() {
+            return Err(unreadable("it is no regular file".to_owned()));
+        }
+        let text = std::fs::read(name).map_err(|error| unreadable(error.to_string()))?;
+        let text = String::from_utf8(text).map_err(|_| unreadable("it is not UTF-8".to_owned()))?;
         Self::parse(name, &text)
     }
 

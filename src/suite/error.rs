@@ -27,6 +27,17 @@ pub enum SuiteError {
         /// What is wrong, with its line.
         message: String,
     },
+    /// A definition cannot be read.
+    #[error("the suite {origin} cannot be read: {reason}")]
+    Unreadable {
+        /// The definition.
+        origin: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// What was asked for is wrong in itself, whatever the store holds.
+    #[error("{0}")]
+    Usage(String),
     /// It cannot be done as asked.
     #[error("{0}")]
     Request(String),

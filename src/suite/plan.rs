@@ -118,7 +118,7 @@ impl SuiteRequest {
     /// # Errors
     /// What is wrong with it.
     pub fn check(&self) -> Result<()> {
-        let wrong = |message: String| Err(SuiteError::Request(message));
+        let wrong = |message: String| Err(SuiteError::Usage(message));
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if self.name.is_empty() || self.name.len() > NAME_LENGTH || !self.name.chars().all(is_plain) {
             return wrong(format!(
@@ -130,7 +130,7 @@ impl SuiteRequest {
             return wrong("a suite needs at least one task".to_owned());
         }
         for (index, task) in self.tasks.iter().enumerate() {
-            validate_task_name(task).map_err(|error| SuiteError::Request(error.to_string()))?;
+            validate_task_name(task).map_err(|error| SuiteError::Usage(error.to_string()))?;
             if self.tasks[..index].contains(task) {
                 return wrong(format!("task {task} is named twice"));
             }
@@ -237,7 +237,7 @@ pub fn runs_at_once(workers: usize, max_workers: Option<u64>) -> Result<i64> {
     let Some(most) = max_workers else { return Ok(1) };
     let runs = most / (workers.max(1) as u64);
     if runs == 0 {
-        return Err(SuiteError::Request(format!(
+        return Err(SuiteError::Usage(format!(
             "one search has {workers} workers, which is more than the {most} that all of them may have"
         )));
     }

@@ -154,6 +154,16 @@ fn a_killed_suite_goes_on_and_repeats_nothing() {
     let before = lines();
     let listed = place.run(["bench", "list", "--format", "csv"]).ok();
     assert!(listed.contains("s,interrupted,"), "{listed}");
+    // Where runs are named, the dead one is not said to be running.
+    for name in ["nope", "s.b"] {
+        let named = place.run(["prompt", "draft", "--run", name]).fails(1);
+        for part in [
+            "s.breast-cancer.1  breast-cancer, finished",
+            "s.breast-cancer.2  breast-cancer, interrupted",
+        ] {
+            assert!(named.contains(part), "{part} is not in {named}");
+        }
+    }
 
     let resumed = with_python(&place, ["bench", "resume", "s", "--profile", "smoke"]);
     for part in ["breast-cancer #2: goes on", "breast-cancer #2: finished after 6 steps"] {
@@ -180,18 +190,40 @@ fn wrong_use_is_said() {
     let place = Place::with_store();
     let fails = |arguments: &[&str], code| place.run(arguments).fails(code);
     let neither = fails(&["bench", "run"], 2);
-    assert!(
-        neither.contains("--tasks <TASKS>") || neither.contains("--suite"),
-        "{neither}"
-    );
+    assert!(neither.contains("<--tasks <TASKS>|--suite <NAME|FILE>>"), "{neither}");
+    let both = fails(&["bench", "run", "--tasks", "a", "--suite", "mle-bench-lite"], 2);
+    assert!(both.contains("'--suite <NAME|FILE>'"), "{both}");
     let unknown = fails(&["bench", "run", "--suite", "nope"], 2);
     insta::assert_snapshot!("unknown_suite", unknown);
     let profile = fails(&["bench", "list", "--profile", "nope"], 2);
     insta::assert_snapshot!("unknown_profile", place.scrub(&profile));
     let option = fails(&["bench", "run", "--tasks", "a", "-o", "nope=1"], 2);
     assert!(option.contains("unknown option nope"), "{option}");
-    let twice = fails(&["bench", "run", "--tasks", "a,a"], 1);
-    assert!(twice.contains("task a is named twice"), "{twice}");
+    // What is wrong in itself is wrong use, whatever the store holds.
+    for (arguments, part) in [
+        (["--tasks", "a,a", "--repeats", "1"], "task a is named twice"),
+        (["--tasks", "", "--repeats", "1"], "not a task name"),
+        (["--tasks", "a", "--repeats", "0"], "repeats must be at least 1"),
+        (["--tasks", "a", "--repeats", "10001"], "too many for one suite"),
+        (["--tasks", "a", "--name", "a b"], "no name of a suite"),
+        (["--tasks", "a", "--option", "id=r"], "leave the option id out"),
+        (["--tasks", "a", "--steps", "many"], "--steps many"),
+        (["--tasks", "a", "--max-workers", "0"], "workers"),
+    ] {
+        let error = fails(&[&["bench", "run"], arguments.as_slice()].concat(), 2);
+        assert!(error.contains(part), "{part} is not in {error}");
+    }
+    std::fs::create_dir(place.path().join("folder.toml")).unwrap();
+    std::fs::write(place.path().join("latin.toml"), b"title = '\xE9'").unwrap();
+    place.write("wrong.toml", "tasks = ['a']\nrepeat = 2\n");
+    for (file, part) in [
+        ("folder.toml", "the suite folder.toml cannot be read: it is a folder"),
+        ("latin.toml", "the suite latin.toml cannot be read: it is not UTF-8"),
+        ("wrong.toml", "line 2"),
+    ] {
+        let error = fails(&["bench", "run", "--suite", file], 2);
+        assert!(error.contains(part), "{part} is not in {error}");
+    }
     let absent = fails(&["bench", "show", "s"], 1);
     assert_eq!(absent, "error: there is no suite 's': this store has none yet\n");
 }

@@ -134,6 +134,18 @@ fn notes_and_templates_of_a_folder_enter() {
         "{}",
         refused.stderr
     );
+    std::fs::remove_file(place.path().join("prompts/improove.j2")).unwrap();
+    for (text, part) in [
+        (
+            "One.\n{{ task.metrc }}\n",
+            "prompts/data.j2 is wrong: line 2: undefined value: there is no 'task.metrc'",
+        ),
+        ("\n", "prompts/data.j2 cannot be used: it is empty"),
+    ] {
+        place.write("prompts/data.j2", text);
+        let refused = place.run(flags);
+        assert!(refused.code == 1 && refused.stderr.contains(part), "{}", refused.stderr);
+    }
     let refused = place.run(["prompt", "draft", "--task", "abalone", "--skills", "no-such-folder"]);
     assert!(refused.stderr.contains("no-such-folder"), "{}", refused.stderr);
 }

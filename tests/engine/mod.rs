@@ -8,6 +8,7 @@ mod meeting;
 pub mod metered;
 mod money;
 mod own_policies;
+mod pauses;
 mod preflight;
 mod prompts;
 mod query_notes;

@@ -1,7 +1,7 @@
 //! The memory model: one question a node, whoever shows it; what it costs; what stands in for answers that are none.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -25,6 +25,7 @@ enum Answer {
 struct Notes {
     answer: Answer,
     calls: AtomicUsize,
+    last: Mutex<String>,
 }
 
 #[async_trait]
@@ -48,6 +49,7 @@ impl Generator for Notes {
             "{}",
             request.messages[1].content
         );
+        self.last.lock().unwrap().clone_from(&request.messages[1].content);
         // Others who show the same node come meanwhile.
         tokio::task::yield_now().await;
         let text = match self.answer {
@@ -88,15 +90,20 @@ impl Place {
             notes: Arc::new(Notes {
                 answer,
                 calls: AtomicUsize::default(),
+                last: Mutex::default(),
             }),
         }
     }
 
     async fn open(&self, mode: OpenMode) -> Arc<Engine> {
+        self.open_with(mode, &[]).await
+    }
+
+    async fn open_with(&self, mode: OpenMode, settings: &[&str]) -> Arc<Engine> {
         let models: Vec<Arc<dyn Generator>> = vec![Arc::new(Scripted::default()), Arc::clone(&self.notes) as _];
         let sandbox = instant(Arc::new(Instant::default()));
         let store = self.folder.path().join("store");
-        let engine = open_store(&store, &[], models, sandbox, mode).await.unwrap();
+        let engine = open_store(&store, settings, models, sandbox, mode).await.unwrap();
         if mode == OpenMode::Create {
             add_task(&engine, "toy").await;
         }
@@ -157,6 +164,35 @@ async fn a_node_is_asked_about_once_and_the_answer_is_kept_and_paid() {
     rows(&client, &evolve("again")).await.unwrap();
     let cached = "SELECT count(*) FROM evo.summaries WHERE source = 'cache'";
     assert_eq!(number(&client, cached).await, shown);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_question_is_a_template_of_the_user_and_other_words_ask_anew() {
+    let place = Place::new(Answer::Summary);
+    let engine = place.open(OpenMode::Create).await;
+    rows(&session(&engine), &evolve("r")).await.unwrap();
+    let shown = number(&session(&engine), SHOWN).await;
+    assert_eq!(place.calls(), shown);
+    drop(engine);
+
+    let folder = place.folder.path().join("prompts");
+    std::fs::create_dir_all(folder.join("memory")).unwrap();
+    let own = "# Program\n{{ node.code }}\nWhat does this {{ node.operator }} teach for {{ task.metric }}?\n";
+    std::fs::write(folder.join("memory/summary.j2"), own).unwrap();
+    let settings = [format!("prompts.templates={}", folder.display())];
+    let settings = settings.each_ref().map(String::as_str);
+    for (id, asked) in [("own", shown), ("own_again", 0)] {
+        let engine = place.open_with(OpenMode::Existing, &settings).await;
+        let before = place.calls();
+        rows(&session(&engine), &evolve(id)).await.unwrap();
+        assert_eq!(place.calls() - before, asked, "{id}");
+    }
+    let asked = place.notes.last.lock().unwrap().clone();
+    assert!(asked.contains(" teach for ") && !asked.contains("# Outcome"), "{asked}");
+    // The words of operators are what they were, so are their versions and the replies in the cache.
+    let engine = place.open(OpenMode::Existing).await;
+    let versions = "SELECT count(*) FROM (SELECT operator FROM evo.generations GROUP BY operator HAVING count(DISTINCT operator_version) > 1)";
+    assert_eq!(number(&session(&engine), versions).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

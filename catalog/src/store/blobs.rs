@@ -80,5 +80,5 @@ impl Inner {
 
 /// Lower-case hexadecimal SHA-256.
 pub(crate) fn content_hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(bytes))
 }

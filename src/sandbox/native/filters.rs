@@ -185,22 +185,16 @@ fn denied(allow_affinity: bool) -> Result<Rules, String> {
 }
 
 fn to_hex(program: &[sock_filter]) -> String {
-    program
-        .iter()
-        .flat_map(|i| {
-            let [c0, c1] = i.code.to_ne_bytes();
-            let [k0, k1, k2, k3] = i.k.to_ne_bytes();
-            [c0, c1, i.jt, i.jf, k0, k1, k2, k3]
-        })
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let bytes = program.iter().flat_map(|i| {
+        let [c0, c1] = i.code.to_ne_bytes();
+        let [k0, k1, k2, k3] = i.k.to_ne_bytes();
+        [c0, c1, i.jt, i.jf, k0, k1, k2, k3]
+    });
+    hex::encode(bytes.collect::<Vec<u8>>())
 }
 
 fn from_hex(text: &str) -> Option<Vec<sock_filter>> {
-    let bytes = (0..text.len())
-        .step_by(2)
-        .map(|i| u8::from_str_radix(text.get(i..i + 2)?, 16).ok());
-    let bytes: Vec<u8> = bytes.collect::<Option<_>>()?;
+    let bytes = hex::decode(text).ok()?;
     let instruction = |b: &[u8]| sock_filter {
         code: u16::from_ne_bytes([b[0], b[1]]),
         jt: b[2],

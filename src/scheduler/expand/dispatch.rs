@@ -167,6 +167,7 @@ impl Dispatch {
                 biased;
                 ending = flights.join_next() => ending,
                 () = signals.any(), if stopping.is_none() => continue,
+                () = self.pipeline.time_freed(), if stopping.is_none() => continue,
             };
             match ending {
                 Some(ending) => {

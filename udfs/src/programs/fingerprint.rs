@@ -24,7 +24,7 @@ pub fn code_fingerprint(code: &str) -> String {
             hasher.update(b"\x1f");
         });
     }
-    hex(&hasher.finalize())
+    hex::encode(hasher.finalize())
 }
 
 /// Calls `visit` with each part of the program that matters, in order.
@@ -91,17 +91,6 @@ fn visit_string<'a>(literal: &'a str, visit: &mut impl FnMut(&'a str)) {
     }
     visit("\"");
     visit(quoted.trim_start_matches(['"', '\'']).trim_end_matches(['"', '\'']));
-}
-
-/// Lower-case hexadecimal digits of the bytes.
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
 }
 
 #[cfg(test)]

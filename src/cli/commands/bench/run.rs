@@ -1,7 +1,7 @@
 //! `clade bench run` and `clade bench resume`.
 
 use chrono::Utc;
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use super::search::SearchArgs;
 use super::told::SuiteView;
@@ -20,15 +20,10 @@ const UNNAMED: &str = "tasks";
 
 /// Arguments of `clade bench run`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").args(["tasks", "suite"]).required(true))]
 pub struct RunArgs {
     /// Tasks, separated by commas.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "TASKS",
-        required_unless_present = "suite",
-        conflicts_with = "suite"
-    )]
+    #[arg(long, value_delimiter = ',', value_name = "TASKS")]
     tasks: Vec<String>,
     /// Suite that names the tasks: mle-bench-lite, or a file.
     #[arg(long, value_name = "NAME|FILE")]
@@ -64,7 +59,10 @@ impl From<SuiteError> for CliError {
     fn from(error: SuiteError) -> Self {
         match error {
             SuiteError::Engine(error) => Self::Engine(error),
-            SuiteError::Unknown { .. } | SuiteError::Definition { .. } => Self::Usage(error.to_string()),
+            SuiteError::Unknown { .. }
+            | SuiteError::Definition { .. }
+            | SuiteError::Unreadable { .. }
+            | SuiteError::Usage(_) => Self::Usage(error.to_string()),
             SuiteError::Request(_) | SuiteError::Differs { .. } => Self::Failed(error.to_string()),
         }
     }

@@ -1,16 +1,18 @@
-//! Prompt templates: minijinja texts under `configs/prompts/`, of which a folder of the user may replace any.
+//! Prompt templates: minijinja texts under `configs/prompts/`, of which a folder of the user may replace any; and what is common to
+//! the folders of files that prompts are made of.
+
+mod filters;
+mod source;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
-use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value};
-use sha2::{Digest, Sha256};
+use minijinja::{Environment, ErrorKind, Value};
 
-use super::Operator;
-use super::context::{board_sql, context_sql, facts_sql};
-use super::cut::tail;
-use super::facts::size;
-use super::source::{SourceError, entries, read_text};
+pub use filters::{size, tail};
+pub use source::SourceError;
+pub(crate) use source::{entries, read_text};
 
 macro_rules! embedded {
     ($($name:literal),+ $(,)?) => {
@@ -19,7 +21,7 @@ macro_rules! embedded {
 }
 
 /// The built-in templates.
-const EMBEDDED: [(&str, &str); 27] = embedded![
+const EMBEDDED: [(&str, &str); 29] = embedded![
     "system.j2",
     "task.j2",
     "data.j2",
@@ -47,14 +49,18 @@ const EMBEDDED: [(&str, &str); 27] = embedded![
     "task_type/ranking.j2",
     "task_type/forecasting.j2",
     "task_type/other.j2",
+    "memory/system.j2",
+    "memory/summary.j2",
 ];
 
 /// Folders of templates.
-const FOLDERS: [&str; 2] = ["modality", "task_type"];
+const FOLDERS: [&str; 3] = ["memory", "modality", "task_type"];
 /// Largest template.
 const MOST_BYTES: u64 = 256 << 10;
 /// Key of the configuration.
 const SETTING: &str = "prompts.templates";
+/// Where the user finds the names that there are.
+const LISTED: &str = "the page on prompts lists what templates can read";
 
 /// The templates of a process.
 #[derive(Debug)]
@@ -89,29 +95,26 @@ impl Templates {
                         ),
                     });
                 }
-                texts.insert(name.clone(), read_text(&path, MOST_BYTES)?);
+                let text = read_text(&path, MOST_BYTES)?;
+                if text.trim().is_empty() {
+                    return Err(SourceError::File {
+                        path,
+                        reason: "it is empty; without it the built-in template is used, and a comment such as {# nothing #} says nothing"
+                            .to_owned(),
+                    });
+                }
+                texts.insert(name.clone(), text);
                 replaced.insert(name, path.display().to_string());
             }
         }
-        let mut environment = Environment::new();
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment.set_trim_blocks(true);
-        environment.set_keep_trailing_newline(true);
-        environment.add_filter("truncate", |text: String, length: usize| {
-            clade_udfs::text::truncate_middle(&text, length, length / 2).into_owned()
-        });
-        environment.add_filter("trim_end", |text: String| text.trim_end().to_owned());
-        environment.add_filter("tail", |text: String, length: usize| tail(&text, length));
-        environment.add_filter("figure", figure);
-        environment.add_filter("size", |bytes: i64| size(u64::try_from(bytes).unwrap_or(0)));
         let mut templates = Self {
-            environment,
+            environment: filters::environment(),
             texts,
             replaced,
         };
         for (name, text) in templates.texts.clone() {
             let added = templates.environment.add_template_owned(name.clone(), text);
-            added.map_err(|error| templates.wrong(&error, &name))?;
+            added.map_err(|error| templates.wrong(&error, &name, None))?;
         }
         Ok(templates)
     }
@@ -130,46 +133,97 @@ impl Templates {
             .environment
             .get_template(name)
             .and_then(|template| template.render(values));
-        rendered.map(tidy).map_err(|error| self.wrong(&error, name))
+        rendered
+            .map(tidy)
+            .map_err(|error| self.wrong(&error, name, Some(values)))
     }
 
-    /// Version of an operator: changes with its queries and its templates.
-    pub fn version(&self, operator: Operator) -> String {
-        let mut hasher = Sha256::new();
-        for sql in [context_sql(operator), board_sql(), facts_sql()] {
-            hasher.update(sql);
-        }
-        for (name, text) in &self.texts {
-            let is_of_another = |other: &Operator| *other != operator && *name == format!("{other}.j2");
-            if !Operator::ALL.iter().any(is_of_another) {
-                hasher.update(text);
-            }
-        }
-        hasher.finalize()[..6]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+    /// The file of the user in the place of a template, else its name.
+    pub fn origin(&self, name: &str) -> String {
+        self.replaced.get(name).cloned().unwrap_or_else(|| name.to_owned())
     }
 
-    fn wrong(&self, error: &minijinja::Error, name: &str) -> SourceError {
+    /// All templates with their texts, by name.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.texts.iter().map(|(name, text)| (name.as_str(), text.as_str()))
+    }
+
+    /// An error of a template with its file and line, and the names in that place that `values` do not have.
+    fn wrong(&self, error: &minijinja::Error, name: &str, values: Option<&Value>) -> SourceError {
         // The innermost cause knows the file and the line.
         let mut cause = error;
         while let Some(inner) = std::error::Error::source(cause).and_then(|source| source.downcast_ref()) {
             cause = inner;
         }
         let name = cause.name().unwrap_or(name);
-        let origin = self.replaced.get(name).cloned().unwrap_or_else(|| name.to_owned());
         let line = cause.line().map_or_else(String::new, |line| format!("line {line}: "));
-        let hint = match cause.kind() {
-            ErrorKind::UndefinedError => "; the page on prompts lists what templates can read",
-            _ => "",
-        };
         let detail = cause.detail().map_or_else(String::new, |detail| format!(": {detail}"));
+        let place = self.texts.get(name).zip(cause.range());
+        let place = place.map_or("", |(text, range)| self.expression(text, range));
+        let unknown = match (cause.kind(), self.unknown(place, values)) {
+            (_, Some(unknown)) => format!(": there is {unknown}; {LISTED}"),
+            (ErrorKind::UndefinedError, None) if place.is_empty() => format!("; {LISTED}"),
+            (ErrorKind::UndefinedError, None) => format!(": '{place}' has none; {LISTED}"),
+            _ => String::new(),
+        };
         SourceError::Template {
-            origin,
-            reason: format!("{line}{}{detail}{hint}", cause.kind()),
+            origin: self.origin(name),
+            reason: format!("{line}{}{detail}{unknown}", cause.kind()),
         }
     }
+
+    /// The expression of a template that a fault is in. Where the range of the fault begins at a filter, a field or an index, what
+    /// they are applied to stands before it.
+    fn expression<'a>(&self, text: &'a str, range: Range<usize>) -> &'a str {
+        let (Some(before), Some(named)) = (text.get(..range.start), text.get(range.clone())) else {
+            return "";
+        };
+        if !named.starts_with(['[', '.', '(']) && !before.trim_end().ends_with(['|', '.']) {
+            return named;
+        }
+        let tag = before.rfind(['{', '%']).map_or(0, |at| at + 1);
+        let mut starts = before
+            .char_indices()
+            .map(|(at, _)| at)
+            .rev()
+            .take_while(|at| *at >= tag);
+        let whole = starts.find_map(|start| {
+            let begins_here = text[..start].ends_with([' ', '\n', '{', '%', '-', '+', '(', '[', ',', '=', '~', ':']);
+            let candidate = text[start..range.end].trim_start();
+            (begins_here && self.environment.compile_expression(candidate).is_ok()).then_some(candidate)
+        });
+        whole.unwrap_or(named)
+    }
+
+    /// Variables of an expression that have no value, in words.
+    fn unknown(&self, expression: &str, values: Option<&Value>) -> Option<String> {
+        let (values, compiled) = values.zip(self.environment.compile_expression(expression).ok())?;
+        let variables = compiled.undeclared_variables(true);
+        let mut unknown: Vec<String> = variables
+            .iter()
+            .filter_map(|variable| unknown_part(variable, values))
+            .map(|variable| format!("no '{variable}'"))
+            .collect();
+        unknown.sort();
+        unknown.dedup();
+        (!unknown.is_empty()).then(|| unknown.join(" or "))
+    }
+}
+
+/// The part of a variable such as `task.metrc` up to the name that is not known. A variable that the template has set itself is not
+/// among the values: of it nothing is known.
+fn unknown_part<'a>(variable: &'a str, values: &Value) -> Option<&'a str> {
+    let (mut value, mut end) = (values.clone(), 0);
+    for name in variable.split('.') {
+        let is_root = end == 0;
+        end += name.len() + usize::from(!is_root);
+        match value.get_attr(name) {
+            Ok(field) if !field.is_undefined() => value = field,
+            _ if is_root => return Some(variable),
+            _ => return variable.get(..end),
+        }
+    }
+    None
 }
 
 /// Files of a folder of templates by their names below it.
@@ -184,12 +238,6 @@ fn files(dir: &Path) -> Result<Vec<(String, std::path::PathBuf)>, SourceError> {
         }
     }
     Ok(found)
-}
-
-/// A number at six significant digits.
-fn figure(value: f64) -> String {
-    let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
-    format!("{rounded}")
 }
 
 /// Without spaces at line ends and without more than one blank line in a row, which templates leave where they had nothing to say.

@@ -36,7 +36,7 @@ pub enum SourceError {
 }
 
 /// Text of a file of at most so many bytes.
-pub(super) fn read_text(path: &Path, most: u64) -> Result<String, SourceError> {
+pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, SourceError> {
     let file = |reason: String| SourceError::File {
         path: path.to_owned(),
         reason,
@@ -56,7 +56,7 @@ pub(super) fn read_text(path: &Path, most: u64) -> Result<String, SourceError> {
 }
 
 /// Entries of a folder with their names, sorted; those that begin with a dot are no part of it.
-pub(super) fn entries(
+pub(crate) fn entries(
     dir: &Path,
     what: &'static str,
     setting: &'static str,
