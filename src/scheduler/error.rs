@@ -3,13 +3,13 @@
 use clade_catalog::StoreError;
 
 use super::budget::BudgetExhausted;
-use super::lease::{RunLost, RunTaken};
 use super::queue::{LeaseLost, QueueError};
 use crate::error::ErrorClass;
 use crate::memory::MemoryPromptError;
 use crate::model::ModelError;
 use crate::operators::{PromptError, UnknownOperator};
 use crate::sandbox::SandboxError;
+use crate::scheduler::queue::lease::{RunLost, RunTaken};
 
 /// Result of a scheduler operation.
 pub type Result<T, E = SchedulerError> = std::result::Result<T, E>;
@@ -167,10 +167,10 @@ impl From<StoreError> for SchedulerError {
             },
             Err(cause) => cause,
         };
-        match cause.downcast::<super::lease::RunLeaseError>() {
+        match cause.downcast::<crate::scheduler::queue::lease::RunLeaseError>() {
             Ok(lease) => match *lease {
-                super::lease::RunLeaseError::Taken(taken) => Self::RunTaken(taken),
-                super::lease::RunLeaseError::Lost(lost) => Self::RunLost(lost),
+                crate::scheduler::queue::lease::RunLeaseError::Taken(taken) => Self::RunTaken(taken),
+                crate::scheduler::queue::lease::RunLeaseError::Lost(lost) => Self::RunLost(lost),
                 other => Self::Store(StoreError::Control(Box::new(other))),
             },
             Err(cause) => match cause.downcast::<Self>() {

@@ -9,13 +9,13 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::error::{Result, SchedulerError};
-use super::overview::Overviews;
 use super::summaries::SummariesInWork;
 use crate::gym::Task;
 use crate::memory::MemoryPrompts;
 use crate::model::ModelRegistry;
 use crate::operators::{Interpreter, Prompts};
 use crate::sandbox::{Evaluator, Executor, Limits};
+use crate::scheduler::generation::overview::Overviews;
 use crate::session::Queries;
 
 /// A back end that runs candidates and evaluates their submissions.

@@ -11,24 +11,24 @@ use tracing::warn;
 
 use crate::dialect::OnError;
 use crate::scheduler::attempt::Attempt;
-use crate::scheduler::cancel;
-use crate::scheduler::conducted::{Place, RunControl};
+use crate::scheduler::attempt::pipeline::Pipeline;
+use crate::scheduler::attempt::settle;
+use crate::scheduler::budget::reserve;
 use crate::scheduler::error::{Result, SchedulerError};
-use crate::scheduler::lease;
-use crate::scheduler::pipeline::Pipeline;
+use crate::scheduler::queue::conducted::{Place, RunControl};
+use crate::scheduler::queue::lease;
 use crate::scheduler::record::Ending;
-use crate::scheduler::reserve;
+use crate::scheduler::record::statement_rows::StatementRecord;
 use crate::scheduler::run::Run;
+use crate::scheduler::run::cancel;
+use crate::scheduler::run::wall_clock::{Scope, Signals, WallClock};
 use crate::scheduler::services::Services;
-use crate::scheduler::settle;
-use crate::scheduler::statement::StatementRecord;
-use crate::scheduler::wall_clock::{Scope, Signals, WallClock};
 
 /// Pause before an attempt that another process holds is tried again.
 const LEASE_PAUSE: Duration = Duration::from_millis(500);
 
 /// Runs the attempts of one statement.
-pub(super) struct Dispatch {
+pub(in crate::scheduler) struct Dispatch {
     pub(super) services: Arc<Services>,
     pub(super) pipeline: Pipeline,
     pub(super) statement: StatementRecord,
@@ -42,7 +42,7 @@ pub(super) struct Dispatch {
 
 impl Dispatch {
     /// Runs what is ready and reports every ending, those of earlier processes first; then records how the statement ended.
-    pub(super) async fn run(self, ready: VecDeque<Attempt>, ended: Vec<Ending>) {
+    pub(in crate::scheduler) async fn run(self, ready: VecDeque<Attempt>, ended: Vec<Ending>) {
         let is_over = ready.is_empty() && self.statement.finished_at.is_some();
         let worked = if is_over {
             ended.into_iter().for_each(|ending| self.report(Ok(ending)));

@@ -14,21 +14,21 @@ use tokio::sync::mpsc;
 use self::dispatch::Dispatch;
 pub(super) use self::plan::attempts_of;
 use super::attempt::{Attempt, AttemptSettings};
-use super::conducted::RunControl;
-use super::conductor::load_index;
+use super::control::Scheduler;
 use super::error::{Result, SchedulerError};
 use super::ids;
-use super::index::RunIndex;
-use super::lease;
-use super::pipeline::Pipeline;
 use super::record::Ending;
-use super::runs::Scheduler;
 use super::services::Services;
-use super::statement::StatementRecord;
 use super::summaries;
 use crate::dialect::{ExpandOptions, OnError};
 use crate::operators::Operator;
 use crate::plan::ExpandInput;
+use crate::scheduler::attempt::pipeline::Pipeline;
+use crate::scheduler::queue::conducted::RunControl;
+use crate::scheduler::queue::lease;
+use crate::scheduler::record::statement_rows::StatementRecord;
+use crate::scheduler::run::conductor::load_index;
+use crate::scheduler::run::index::RunIndex;
 
 /// An EXPAND whose input rows are known.
 #[derive(Debug, Clone)]

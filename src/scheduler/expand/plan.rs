@@ -14,9 +14,9 @@ use crate::scheduler::error::{Result, SchedulerError};
 use crate::scheduler::ids;
 use crate::scheduler::queue;
 use crate::scheduler::record;
+use crate::scheduler::record::statement_rows::StatementRecord;
 use crate::scheduler::run::Run;
 use crate::scheduler::services::Services;
-use crate::scheduler::statement::StatementRecord;
 
 /// Most attempts of one statement: all of them are planned in one commit.
 const MOST_ATTEMPTS: i64 = 1_000_000;
@@ -107,7 +107,7 @@ pub(in crate::scheduler) async fn attempts_of(
 }
 
 /// Writes the statement with all its attempts in one commit.
-pub(super) async fn planned(services: &Services, plan: &ExpandPlan, statement_id: &str) -> Result<Begun> {
+pub(in crate::scheduler) async fn planned(services: &Services, plan: &ExpandPlan, statement_id: &str) -> Result<Begun> {
     let attempts = attempts_of(services, plan, statement_id).await?;
     let now = services.now();
     let statement = StatementRecord {

@@ -8,11 +8,15 @@ use crate::scheduler::attempt::{Attempt, AttemptSettings};
 use crate::scheduler::error::{Result, SchedulerError};
 use crate::scheduler::queue;
 use crate::scheduler::record::Ending;
+use crate::scheduler::record::statement_rows::StatementRecord;
 use crate::scheduler::services::Services;
-use crate::scheduler::statement::StatementRecord;
 
 /// What a statement that was begun earlier still has to do, and what it has done.
-pub(super) async fn resumed(services: &Services, statement: StatementRecord, plan: &ExpandPlan) -> Result<Begun> {
+pub(in crate::scheduler) async fn resumed(
+    services: &Services,
+    statement: StatementRecord,
+    plan: &ExpandPlan,
+) -> Result<Begun> {
     if statement.kind != "expand" || statement.sql != plan.sql {
         return Err(SchedulerError::Request(format!(
             "there is another statement '{}' already: it was `{}`; choose another id",

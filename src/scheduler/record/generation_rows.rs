@@ -5,7 +5,7 @@ use clade_catalog::{Rows, Value};
 use super::signed;
 use crate::scheduler::attempt::Attempt;
 use crate::scheduler::error::Result;
-use crate::scheduler::generate::Generated;
+use crate::scheduler::generation::generate::Generated;
 use crate::scheduler::ids;
 use crate::scheduler::services::Services;
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::signed;
 use crate::sandbox::CapturedLog;
-use crate::scheduler::candidate::ProgramResult;
+use crate::scheduler::attempt::candidate::ProgramResult;
 use crate::scheduler::error::Result;
 use crate::scheduler::services::Services;
 

@@ -1,5 +1,7 @@
 //! The rows of an attempt: the attempt itself, its reply, its job, and the node it became with edges and prompt lineage.
 
+pub mod statement_rows;
+
 mod attempt_rows;
 mod generation_rows;
 mod job_rows;

@@ -4,12 +4,12 @@ use clade_catalog::{Rows, Txn, Value};
 
 use super::{Ending, JobPurpose, attempt_rows, generation_rows, job_rows, signed};
 use crate::scheduler::attempt::Attempt;
+use crate::scheduler::attempt::candidate::ProgramResult;
+use crate::scheduler::attempt::facts::Program;
 use crate::scheduler::budget::Resource;
-use crate::scheduler::candidate::ProgramResult;
 use crate::scheduler::error::Result;
-use crate::scheduler::facts::Program;
-use crate::scheduler::generate::Generated;
-use crate::scheduler::index::NodeOutcome;
+use crate::scheduler::generation::generate::Generated;
+use crate::scheduler::run::index::NodeOutcome;
 use crate::scheduler::services::Services;
 
 /// A link from a parent.

@@ -7,16 +7,16 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::super::attempt::Attempt;
-use super::super::booking::Booking;
-use super::super::error::{Result, SchedulerError};
-use super::super::ids;
-use super::super::reserve::{Reserved, most_prompt_tokens};
-use super::super::services::Services;
 use super::book;
 use crate::error::ErrorClass;
 use crate::memory::{NodeFacts, SAME_REQUEST_SQL, Summary};
 use crate::model::{Generator, Message, ModelError, Sample, SamplingParams, TextRequest};
+use crate::scheduler::attempt::Attempt;
+use crate::scheduler::budget::booking::Booking;
+use crate::scheduler::budget::reserve::{Reserved, most_prompt_tokens};
+use crate::scheduler::error::{Result, SchedulerError};
+use crate::scheduler::ids;
+use crate::scheduler::services::Services;
 
 /// Sampling of a memory model whose definition does not say.
 const TEMPERATURE: f64 = 0.2;
@@ -117,7 +117,7 @@ async fn same_request(services: &Services, hash: &str) -> Result<Option<Summary>
 
 /// A question about a node.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(in crate::scheduler) struct Request {
     /// Node that is asked about.
     pub node_id: String,
     /// Memory model.
@@ -183,7 +183,7 @@ impl Request {
 
 /// A summary with where it came from.
 #[derive(Debug)]
-pub(super) struct Made {
+pub(in crate::scheduler) struct Made {
     /// The summary.
     pub summary: Summary,
     /// model, cache or fallback.

@@ -5,15 +5,15 @@ use std::time::Duration;
 use clade_catalog::{BoxError, Rows, Txn, Value};
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::super::attempt::Attempt;
-use super::super::booking::Booking;
-use super::super::budget::{self, BudgetExhausted, Resource};
-use super::super::error::{Result, SchedulerError};
-use super::super::lease::owner_may_live;
-use super::super::queue::{self, LeaseLost, QueueError};
-use super::super::reserve::{LEAST_SECONDS, Reserved, boxed};
-use super::super::services::Services;
 use super::ask::{Made, Request};
+use crate::scheduler::attempt::Attempt;
+use crate::scheduler::budget::booking::Booking;
+use crate::scheduler::budget::reserve::{LEAST_SECONDS, Reserved, boxed};
+use crate::scheduler::budget::{self, BudgetExhausted, Resource};
+use crate::scheduler::error::{Result, SchedulerError};
+use crate::scheduler::queue::lease::owner_may_live;
+use crate::scheduler::queue::{self, LeaseLost, QueueError};
+use crate::scheduler::services::Services;
 
 /// Longest time of one answer, where a budget of model time has to hold it.
 const LONGEST_ANSWER: f64 = 300.0;
@@ -26,7 +26,7 @@ const KEPT_ANSWER: usize = 4 << 10;
 ///
 /// # Errors
 /// When the store fails.
-pub(super) async fn take_up(services: &Services, node_id: &str) -> Result<bool> {
+pub(in crate::scheduler) async fn take_up(services: &Services, node_id: &str) -> Result<bool> {
     let (node_id, owner, now) = (node_id.to_owned(), services.owner.clone(), services.now());
     Ok(services
         .store
@@ -51,7 +51,7 @@ pub(super) async fn take_up(services: &Services, node_id: &str) -> Result<bool> 
 ///
 /// # Errors
 /// When the store fails.
-pub(super) async fn leave(services: &Services, node_id: &str) -> Result<()> {
+pub(in crate::scheduler) async fn leave(services: &Services, node_id: &str) -> Result<()> {
     let (node_id, owner) = (node_id.to_owned(), services.owner.clone());
     Ok(services.store.control(move |tx| forget(tx, &node_id, &owner)).await?)
 }
@@ -67,7 +67,11 @@ fn forget(tx: &Transaction<'_>, node_id: &str, owner: &str) -> rusqlite::Result<
 ///
 /// # Errors
 /// When the store fails.
-pub(super) async fn reserve(services: &Services, attempt: &Attempt, request: &Request) -> Result<Option<Reserved>> {
+pub(in crate::scheduler) async fn reserve(
+    services: &Services,
+    attempt: &Attempt,
+    request: &Request,
+) -> Result<Option<Reserved>> {
     let (id, scope, owner) = (
         attempt.attempt_id.clone(),
         attempt.scope.clone(),
@@ -123,7 +127,7 @@ pub(super) async fn reserve(services: &Services, attempt: &Attempt, request: &Re
 ///
 /// # Errors
 /// When the store fails.
-pub(super) async fn commit(
+pub(in crate::scheduler) async fn commit(
     services: &Services,
     attempt: &Attempt,
     request: &Request,
@@ -147,7 +151,7 @@ pub(super) async fn commit(
 ///
 /// # Errors
 /// When the store fails.
-pub(super) async fn give_up(
+pub(in crate::scheduler) async fn give_up(
     services: &Services,
     attempt: &Attempt,
     node_id: &str,
