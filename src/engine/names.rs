@@ -1,4 +1,4 @@
-//! Runs and nodes by their ids, by the beginning of an id, and `last` for the newest run.
+//! Runs, suites and nodes by their ids, by the beginning of an id, and `last` for the newest run.
 
 use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
@@ -16,7 +16,27 @@ const LISTED: usize = 10;
 /// Runs that are offered where a name fits none.
 const OFFERED: usize = 5;
 
+/// What a name begins with that says of which kind it is; no id has the character in it.
+const RUN_PREFIX: &str = "run/";
+const SUITE_PREFIX: &str = "suite/";
+
+const SUITES: &str = "SELECT suite_id AS id, concat(policy, ', ', status) AS what FROM bench.suites";
+
 const RUNS: &str = "SELECT run_id AS id, concat(task_id, ', ', status) AS what FROM evo.runs";
+
+/// What a name of a run or a suite names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A run, by its whole id.
+    Run(String),
+    /// A suite.
+    Suite {
+        /// Its name.
+        suite_id: String,
+        /// Whether a run has the same id.
+        is_run_too: bool,
+    },
+}
 
 /// A name that fits nothing, or several things.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +67,15 @@ impl Engine {
         Ok(find_run(self.queries(), name).await?)
     }
 
+    /// The run or suite that a name names: a suite by its whole name, else a run by its id, its beginning or `last`. `run/` or
+    /// `suite/` before the name says which it is.
+    ///
+    /// # Errors
+    /// When there is none or several; the message lists both.
+    pub async fn subject(&self, name: &str) -> Result<Subject> {
+        Ok(find_subject(self.queries(), name).await?)
+    }
+
     /// The node that an id or its beginning names.
     ///
     /// # Errors
@@ -74,8 +103,7 @@ pub(super) async fn find_run(queries: &Queries, name: &str) -> Result<String, Na
             None => Err(NameError::Name("there is no run yet".to_owned())),
         };
     }
-    let fitting = format!("{RUNS} WHERE starts_with(run_id, CAST($name AS VARCHAR)) ORDER BY run_id LIMIT 11");
-    if let Some(run) = only("run", name, list(queries, &fitting, Some(name)).await?)? {
+    if let Some(run) = fitting_run(queries, name).await? {
         return Ok(run);
     }
     let known = list(queries, &newest, None).await?;
@@ -87,6 +115,53 @@ pub(super) async fn find_run(queries: &Queries, name: &str) -> Result<String, Na
     Err(NameError::Name(format!(
         "there is no run '{name}', and no id begins like that; '{NEWEST_RUN}' is the newest run, and the newest are:{}",
         lines(&known)
+    )))
+}
+
+/// The run whose id is a name, or the only one whose id begins with it.
+async fn fitting_run(queries: &Queries, name: &str) -> Result<Option<String>, NameError> {
+    let fitting = format!("{RUNS} WHERE starts_with(run_id, CAST($name AS VARCHAR)) ORDER BY run_id LIMIT 11");
+    only("run", name, list(queries, &fitting, Some(name)).await?)
+}
+
+/// The run or suite that a name names.
+async fn find_subject(queries: &Queries, name: &str) -> Result<Subject, NameError> {
+    if let Some(run) = name.strip_prefix(RUN_PREFIX) {
+        return Ok(Subject::Run(find_run(queries, run).await?));
+    }
+    if name == NEWEST_RUN {
+        return Ok(Subject::Run(find_run(queries, name).await?));
+    }
+    let suite = name.strip_prefix(SUITE_PREFIX).unwrap_or(name);
+    let named = |rows: &str, key: &str| format!("{rows} WHERE {key} = CAST($name AS VARCHAR)");
+    if !list(queries, &named(SUITES, "suite_id"), Some(suite)).await?.is_empty() {
+        let runs = list(queries, &named(RUNS, "run_id"), Some(name)).await?;
+        return Ok(Subject::Suite {
+            suite_id: suite.to_owned(),
+            is_run_too: !runs.is_empty(),
+        });
+    }
+    let suites = format!("{SUITES} ORDER BY created_at DESC, suite_id DESC LIMIT {OFFERED}");
+    let suites = list(queries, &suites, None).await?;
+    if suite != name {
+        return Err(NameError::Name(match suites.is_empty() {
+            true => format!("there is no suite '{suite}': this store has none yet"),
+            false => format!("there is no suite '{suite}'; the newest are:{}", lines(&suites)),
+        }));
+    }
+    if let Some(run) = fitting_run(queries, name).await? {
+        return Ok(Subject::Run(run));
+    }
+    let runs = format!("{RUNS} ORDER BY created_at DESC, run_id DESC LIMIT {OFFERED}");
+    let runs = list(queries, &runs, None).await?;
+    let known = |kind: &str, found: &[(String, String)]| match found.is_empty() {
+        true => format!("\nthis store has no {kind} yet"),
+        false => format!("\nthe newest {kind}s are:{}", lines(found)),
+    };
+    Err(NameError::Name(format!(
+        "there is no run and no suite '{name}', and no id of a run begins like that{}{}",
+        known("run", &runs),
+        known("suite", &suites)
     )))
 }
 
