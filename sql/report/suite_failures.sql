@@ -3,7 +3,7 @@
 -- Parameters: $suite, $most.
 SELECT *
 FROM (
-  SELECT *, row_number() OVER (ORDER BY programs DESC, signature, status) AS place, count(*) OVER () AS signatures
+  SELECT *, CAST(row_number() OVER (ORDER BY programs DESC, signature, status) AS BIGINT) AS place, count(*) OVER () AS signatures
   FROM (
     SELECT coalesce(n.error_signature, n.status)          AS signature,
            n.status,

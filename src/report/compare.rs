@@ -140,12 +140,7 @@ fn chart(task: &TaskCurves, by: By) -> Comparison {
     let line = |curve: &Curve| {
         let points = curve.points.iter();
         let points = points.map(|point| (by.of(point.step, point.time), point.score));
-        stair(
-            points,
-            Some(by.of(curve.last_step, curve.last_time)),
-            &across,
-            &upwards,
-        )
+        stair(points, Some(by.of(curve.last_step, curve.last_time)), &across, &upwards)
     };
     Comparison {
         label: format!(

@@ -189,7 +189,9 @@ pub(super) fn best_so_far(run: &RunFacts) -> Vec<(&Node, f64)> {
 
 /// The best so far as a stair, up to the run's last program.
 fn best_path(run: &RunFacts, by: By, axis: &Across, upwards: &Upwards) -> String {
-    let points = best_so_far(run).into_iter().map(|(node, score)| (by.value(node), score));
+    let points = best_so_far(run)
+        .into_iter()
+        .map(|(node, score)| (by.value(node), score));
     stair(points, run.nodes.last().map(|last| by.value(last)), axis, upwards)
 }
 

@@ -194,10 +194,7 @@ fn medal_chart(moments: &[Moment]) -> Option<Comparison> {
         across: by.title(&across),
         x: across.ticks(8),
         y: upwards.ticks(6),
-        lines: vec![
-            (line(|moment| moment.tested), 0),
-            (line(|moment| moment.estimated), 1),
-        ],
+        lines: vec![(line(|moment| moment.tested), 0), (line(|moment| moment.estimated), 1)],
         height: HEIGHT,
     })
 }

@@ -249,11 +249,7 @@ fn what_the_memory_model_spent_is_a_line_of_its_own_and_in_the_totals() {
     assert_eq!(all[1], made.len().to_string());
     assert_eq!(
         all[8..11],
-        [
-            (made.len() + summaries).to_string(),
-            thousands(tokens),
-            dollars(cost)
-        ]
+        [(made.len() + summaries).to_string(), thousands(tokens), dollars(cost)]
     );
     // An operator's row has what was asked for it, and nothing of the memory model.
     let drafts = made.iter().filter(|node| node.operator == "draft").count();

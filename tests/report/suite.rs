@@ -266,7 +266,10 @@ fn a_suite_with_more_programs_than_a_page_holds_says_what_is_left_out() {
     let page = page(&place);
     // The best search of each task first: the graded one of abalone, and the only one of wine.
     let note = &page.by_id("suite-left-out").text;
-    assert!(note.starts_with("2 of the 3 searches") && note.contains("4,000"), "{note}");
+    assert!(
+        note.starts_with("2 of the 3 searches") && note.contains("4,000"),
+        "{note}"
+    );
     let parts: Vec<&str> = page
         .named("section")
         .map(|section| section.attribute("id"))
@@ -336,10 +339,14 @@ fn a_page_about_a_suite_works_in_a_browser() {
     }
     let drawn = "[...document.querySelectorAll('#suite table')].filter((table) => table.getBoundingClientRect().height > 30).length";
     assert_eq!(browser.value(drawn), 7);
-    let lines = "[...document.querySelectorAll('#suite .plot path.line')].filter((line) => line.getTotalLength() > 10).length";
+    let lines =
+        "[...document.querySelectorAll('#suite .plot path.line')].filter((line) => line.getTotalLength() > 10).length";
     assert_eq!(browser.value(lines), 8);
     // Parts are closed until a link leads to them; a program of one opens beside the page.
-    assert_eq!(browser.value("document.querySelectorAll('details.body[open]').length"), 0);
+    assert_eq!(
+        browser.value("document.querySelectorAll('details.body[open]').length"),
+        0
+    );
     browser.click("#suite-searches a[href='#r3']");
     browser.until("location.hash === '#r3'");
     browser.until("document.querySelector('#r3 details.body').open");

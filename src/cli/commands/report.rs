@@ -53,7 +53,8 @@ pub async fn run(args: ReportArgs, context: &Context) -> Result<(), CliError> {
         ),
         _ => {
             return Err(CliError::Usage(
-                "a page is about runs or about one suite: write one page for each suite, and one for the runs".to_owned(),
+                "a page is about runs or about one suite: write one page for each suite, and one for the runs"
+                    .to_owned(),
             ));
         }
     };
