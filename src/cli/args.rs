@@ -148,7 +148,7 @@ pub enum Command {
     Watch(WatchArgs),
     /// Draw a run: scores over steps and the lineage of its programs.
     Plot(PlotArgs),
-    /// Write a page about one or several runs, to show or to send.
+    /// Write a page about one or several runs, or about a suite, to show or to send.
     Report(ReportArgs),
     /// Show a program with its facts, code, logs and children.
     Show(ShowArgs),

@@ -32,7 +32,7 @@ mod tasks;
 
 pub use defaults::Defaults;
 pub use error::{EngineError, Result};
-pub use names::NEWEST_RUN;
+pub use names::{NEWEST_RUN, Subject};
 pub use notice::Notice;
 pub use open::{Engine, Extensions, OpenMode};
 pub use output::QueryOutput;

@@ -1,4 +1,4 @@
-//! Runs and nodes by their ids, by the beginning of an id, and `last` for the newest run.
+//! Runs, suites and nodes by their ids, by the beginning of an id, and `last` for the newest run.
 
 use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
@@ -18,6 +18,26 @@ const OFFERED: usize = 5;
 
 /// The runs that there are.
 const RUNS: &str = include_str!("../../sql/names/runs.sql");
+/// The suites that there are.
+const SUITES: &str = include_str!("../../sql/names/suites.sql");
+
+/// What a name begins with that says of which kind it is; no id has the character in it.
+const RUN_PREFIX: &str = "run/";
+const SUITE_PREFIX: &str = "suite/";
+
+/// What a name of a run or a suite names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A run, by its whole id.
+    Run(String),
+    /// A suite.
+    Suite {
+        /// Its name.
+        suite_id: String,
+        /// Whether a run has the same id.
+        is_run_too: bool,
+    },
+}
 
 /// A name that fits nothing, or several things.
 #[derive(Debug, thiserror::Error)]
@@ -40,12 +60,25 @@ impl From<NameError> for EngineError {
 }
 
 impl Engine {
+    fn newest_runs() -> String {
+        format!("SELECT * FROM ({RUNS}) ORDER BY created_at DESC, id DESC LIMIT {OFFERED}")
+    }
+
     /// The run that an id, its beginning or `last` names.
     ///
     /// # Errors
     /// When there is none or several; the message lists runs.
     pub async fn run_id(&self, name: &str) -> Result<String> {
         Ok(find_run(self.queries(), name).await?)
+    }
+
+    /// The run or suite that a name names: a suite by its whole name, else a run by its id, its beginning or `last`. `run/` or
+    /// `suite/` before the name says which it is.
+    ///
+    /// # Errors
+    /// When there is none or several; the message lists both.
+    pub async fn subject(&self, name: &str) -> Result<Subject> {
+        Ok(find_subject(self.queries(), name).await?)
     }
 
     /// The node that an id or its beginning names.
@@ -67,7 +100,7 @@ impl Engine {
 
 /// The run that an id, its beginning or `last` names.
 pub(super) async fn find_run(queries: &Queries, name: &str) -> Result<String, NameError> {
-    let newest = format!("SELECT * FROM ({RUNS}) ORDER BY created_at DESC, id DESC LIMIT {OFFERED}");
+    let newest = newest_runs();
     if name == NEWEST_RUN {
         let newest = list(queries, &newest, None).await?;
         return match newest.into_iter().next() {
@@ -75,8 +108,7 @@ pub(super) async fn find_run(queries: &Queries, name: &str) -> Result<String, Na
             None => Err(NameError::Name("there is no run yet".to_owned())),
         };
     }
-    let fitting = format!("SELECT * FROM ({RUNS}) WHERE starts_with(id, CAST($name AS VARCHAR)) ORDER BY id LIMIT 11");
-    if let Some(run) = only("run", name, list(queries, &fitting, Some(name)).await?)? {
+    if let Some(run) = fitting_run(queries, name).await? {
         return Ok(run);
     }
     let known = list(queries, &newest, None).await?;
@@ -88,6 +120,53 @@ pub(super) async fn find_run(queries: &Queries, name: &str) -> Result<String, Na
     Err(NameError::Name(format!(
         "there is no run '{name}', and no id begins like that; '{NEWEST_RUN}' is the newest run, and the newest are:{}",
         lines(&known)
+    )))
+}
+
+/// The run whose id is a name, or the only one whose id begins with it.
+async fn fitting_run(queries: &Queries, name: &str) -> Result<Option<String>, NameError> {
+    let fitting = format!("SELECT * FROM ({RUNS}) WHERE starts_with(id, CAST($name AS VARCHAR)) ORDER BY id LIMIT 11");
+    only("run", name, list(queries, &fitting, Some(name)).await?)
+}
+
+/// The run or suite that a name names.
+async fn find_subject(queries: &Queries, name: &str) -> Result<Subject, NameError> {
+    if let Some(run) = name.strip_prefix(RUN_PREFIX) {
+        return Ok(Subject::Run(find_run(queries, run).await?));
+    }
+    if name == NEWEST_RUN {
+        return Ok(Subject::Run(find_run(queries, name).await?));
+    }
+    let suite = name.strip_prefix(SUITE_PREFIX).unwrap_or(name);
+    let named = |rows: &str| format!("SELECT * FROM ({rows}) WHERE id = CAST($name AS VARCHAR)");
+    if !list(queries, &named(SUITES), Some(suite)).await?.is_empty() {
+        let runs = list(queries, &named(RUNS), Some(name)).await?;
+        return Ok(Subject::Suite {
+            suite_id: suite.to_owned(),
+            is_run_too: !runs.is_empty(),
+        });
+    }
+    let suites = format!("SELECT * FROM ({SUITES}) ORDER BY created_at DESC, id DESC LIMIT {OFFERED}");
+    let suites = list(queries, &suites, None).await?;
+    if suite != name {
+        return Err(NameError::Name(match suites.is_empty() {
+            true => format!("there is no suite '{suite}': this store has none yet"),
+            false => format!("there is no suite '{suite}'; the newest are:{}", lines(&suites)),
+        }));
+    }
+    if let Some(run) = fitting_run(queries, name).await? {
+        return Ok(Subject::Run(run));
+    }
+    let runs = newest_runs();
+    let runs = list(queries, &runs, None).await?;
+    let known = |kind: &str, found: &[(String, String)]| match found.is_empty() {
+        true => format!("\nthis store has no {kind} yet"),
+        false => format!("\nthe newest {kind}s are:{}", lines(found)),
+    };
+    Err(NameError::Name(format!(
+        "there is no run and no suite '{name}', and no id of a run begins like that{}{}",
+        known("run", &runs),
+        known("suite", &suites)
     )))
 }
 

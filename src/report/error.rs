@@ -9,6 +9,9 @@ pub enum ReportError {
     /// The run or its task is gone.
     #[error("run {0} or its task is not in this store; `clade runs` lists the runs")]
     Unknown(String),
+    /// The suite is gone.
+    #[error("there is no suite {0} in this store; `clade bench list` lists the suites")]
+    UnknownSuite(String),
     /// The store could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),

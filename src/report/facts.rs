@@ -190,6 +190,11 @@ impl RunFacts {
         Ok(facts)
     }
 
+    /// Sandbox seconds up to the end of its last program.
+    pub fn sandbox_total(&self) -> f64 {
+        self.nodes.last().map_or(0.0, |node| node.sandbox_total)
+    }
+
     /// Whether programs are left out of the drawings and lists.
     pub fn is_thinned(&self) -> bool {
         (self.nodes.len() as i64) < self.programs

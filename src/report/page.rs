@@ -10,12 +10,15 @@ use super::compare;
 use super::error::ReportError;
 use super::facts::RunFacts;
 use super::filters;
+use super::suite::{SuiteFacts, SuiteView};
 use super::view::RunView;
 
 /// Templates; their ending turns escaping on.
-const TEMPLATES: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 9] = [
     ("page.html", include_str!("templates/page.html")),
     ("overview.html", include_str!("templates/overview.html")),
+    ("suite.html", include_str!("templates/suite.html")),
+    ("suite_tables.html", include_str!("templates/suite_tables.html")),
     ("run.html", include_str!("templates/run.html")),
     ("head.html", include_str!("templates/head.html")),
     ("charts.html", include_str!("templates/charts.html")),
@@ -31,8 +34,8 @@ const OPERATORS: [&str; 4] = ["draft", "improve", "debug", "crossover"];
 /// Runs that are shown opened; a page with more starts as an overview.
 const MOST_OPEN: usize = 3;
 
-/// Renders the page.
-pub(super) fn render(runs: &[RunFacts]) -> Result<String, ReportError> {
+/// Renders the page: runs with their numbers on it, before them the suite that they are of.
+pub(super) fn render(runs: &[(usize, RunFacts)], suite: Option<&SuiteFacts>) -> Result<String, ReportError> {
     let mut templates = Environment::new();
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
     templates.set_trim_blocks(true);
@@ -49,15 +52,17 @@ pub(super) fn render(runs: &[RunFacts]) -> Result<String, ReportError> {
     for (name, source) in TEMPLATES {
         templates.add_template(name, source)?;
     }
-    let views = (1..).zip(runs).map(|(number, run)| RunView::new(number, run));
+    let views = runs.iter().map(|(number, run)| RunView::new(*number, run));
     let views = views.collect::<Result<Vec<_>, _>>()?;
     let page = templates.get_template("page.html")?.render(context! {
         runs => views,
+        suite => suite.map(SuiteView::new),
+        is_one_of_many => suite.is_some() || runs.len() > 1,
         comparisons => compare::tasks(runs),
         policy => policy(),
         style => Value::from_safe_string(STYLE.to_owned()),
         script => Value::from_safe_string(SCRIPT.to_owned()),
-        is_open => runs.len() <= MOST_OPEN,
+        is_open => suite.is_none() && runs.len() <= MOST_OPEN,
         made_at => Utc::now().timestamp_micros(),
         version => env!("CARGO_PKG_VERSION"),
     })?;

@@ -44,6 +44,15 @@ pub(super) const ROLES: Query = query!("roles");
 pub(super) const TEACHERS: Query = query!("teachers");
 pub(super) const SHOWN: Query = query!("shown");
 pub(super) const DRAWS: Query = query!("draws");
+pub(super) const SUITE: Query = query!("suite");
+pub(super) const SUITE_SEARCHES: Query = query!("suite_searches");
+pub(super) const SUITE_TASKS: Query = query!("suite_tasks");
+pub(super) const SUITE_MODALITIES: Query = query!("suite_modalities");
+pub(super) const SUITE_REPEATS: Query = query!("suite_repeats");
+pub(super) const SUITE_SPEND: Query = query!("suite_spend");
+pub(super) const SUITE_FAILURES: Query = query!("suite_failures");
+pub(super) const SUITE_CURVES: Query = query!("suite_curves");
+pub(super) const SUITE_MEDALS: Query = query!("suite_medals");
 
 impl Query {
     /// Says of which query an error is.
@@ -72,6 +81,15 @@ impl<'a> Source<'a> {
     /// Rows of a query about a run, as templates read them.
     pub async fn records(&self, query: Query, run_id: &str) -> Result<Vec<Value>, ReportError> {
         records(&self.rows(query, run_id).await?).map_err(query.failed())
+    }
+
+    /// Rows of a query about a suite, with bounds by name.
+    pub async fn suite(&self, query: Query, suite: &str, bounds: &[(&str, i64)]) -> Result<ResultRows, ReportError> {
+        let bounds = bounds.iter().map(|(name, bound)| (*name, ScalarValue::from(*bound)));
+        let parameters: Vec<_> = std::iter::once(("suite", ScalarValue::from(suite)))
+            .chain(bounds)
+            .collect();
+        self.ask(query, &parameters).await
     }
 
     async fn ask(&self, query: Query, parameters: &[(&str, ScalarValue)]) -> Result<ResultRows, ReportError> {

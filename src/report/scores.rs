@@ -61,23 +61,25 @@ pub(super) enum By {
 }
 
 impl By {
-    /// The axis that holds several runs.
-    pub fn axis<'a>(self, runs: impl Iterator<Item = &'a RunFacts>) -> Across {
+    /// The axis of a run, or of several: up to the last step and the last second of any.
+    pub fn axis(self, last_step: i64, last_time: f64) -> Across {
         match self {
-            Self::Step => Across::steps(runs.map(|run| run.last_step).max().unwrap_or(1)),
-            Self::SandboxTime => {
-                let last = |run: &RunFacts| run.nodes.last().map_or(0.0, |node| node.sandbox_total);
-                Across::time(runs.map(last).fold(0.0, f64::max))
-            }
+            Self::Step => Across::steps(last_step),
+            Self::SandboxTime => Across::time(last_time),
+        }
+    }
+
+    /// Which of two places counts.
+    pub fn of(self, step: i64, time: f64) -> f64 {
+        match self {
+            Self::Step => step as f64,
+            Self::SandboxTime => time,
         }
     }
 
     /// Where a program is on the axis.
     pub fn value(self, node: &Node) -> f64 {
-        match self {
-            Self::Step => node.step as f64,
-            Self::SandboxTime => node.sandbox_total,
-        }
+        self.of(node.step, node.sandbox_total)
     }
 
     /// Name of the axis.
@@ -95,7 +97,7 @@ pub(super) fn chart(run: &RunFacts, by: By) -> Option<ScoreChart> {
     if nodes.is_empty() {
         return None;
     }
-    let axis = by.axis(std::iter::once(run));
+    let axis = by.axis(run.last_step, run.sandbox_total());
     let valid: Vec<f64> = nodes.iter().filter_map(Node::valid_score).collect();
     let range = ScoreRange::of(&valid, run.higher_is_better);
     let upwards = Upwards::new(range.low, range.high, HEIGHT);
@@ -186,18 +188,31 @@ pub(super) fn best_so_far(run: &RunFacts) -> Vec<(&Node, f64)> {
 }
 
 /// The best so far as a stair, up to the run's last program.
-pub(super) fn best_path(run: &RunFacts, by: By, axis: &Across, upwards: &Upwards) -> String {
+fn best_path(run: &RunFacts, by: By, axis: &Across, upwards: &Upwards) -> String {
+    let points = best_so_far(run)
+        .into_iter()
+        .map(|(node, score)| (by.value(node), score));
+    stair(points, run.nodes.last().map(|last| by.value(last)), axis, upwards)
+}
+
+/// A path that keeps each value until the next, and the last one up to a place.
+pub(super) fn stair(
+    points: impl Iterator<Item = (f64, f64)>,
+    last: Option<f64>,
+    axis: &Across,
+    upwards: &Upwards,
+) -> String {
     let mut path = String::new();
-    for (node, score) in best_so_far(run) {
-        let (x, y) = (units(axis.at(by.value(node))), pixels(upwards.at(score)));
+    for (place, value) in points {
+        let (x, y) = (units(axis.at(place)), pixels(upwards.at(value)));
         path.push_str(&if path.is_empty() {
             format!("M{x} {y}")
         } else {
             format!("H{x}V{y}")
         });
     }
-    if let (false, Some(last)) = (path.is_empty(), run.nodes.last()) {
-        path.push_str(&format!("H{}", units(axis.at(by.value(last)))));
+    if let (false, Some(last)) = (path.is_empty(), last) {
+        path.push_str(&format!("H{}", units(axis.at(last))));
     }
     path
 }

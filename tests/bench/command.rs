@@ -78,6 +78,15 @@ fn a_suite_is_run_shown_and_resumed() {
     ] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
+    let page = place.run(["report", "s", "--out", "-"]).ok();
+    for part in [
+        "2 finished",
+        "2 without the task",
+        "Best so far on breast-cancer",
+        "id=\"r2\"",
+    ] {
+        assert!(page.contains(part), "{part} is not in the page");
+    }
     let by_task = place.run(["bench", "show", "s", "--format", "json"]).ok();
     let by_task: serde_json::Value = serde_json::from_str(&by_task).unwrap();
     assert_eq!(by_task[0]["runs"], 2);

@@ -224,6 +224,62 @@ fn runs_without_results_have_pages_too() {
 }
 
 #[test]
+fn what_the_memory_model_spent_is_a_line_of_its_own_and_in_the_totals() {
+    let search = Search {
+        has_memory: true,
+        ..Search::default()
+    };
+    let (made, page) = recorded(&search);
+    let summaries = made.iter().filter(|node| !node.parents.is_empty()).count();
+    let tokens = made.len() * 1_200 + summaries * 350;
+    let cost = made.len() as f64 * 0.01 + summaries as f64 * 0.0025;
+    let thousands = |count: usize| format!("{},{:03}", count / 1_000, count % 1_000);
+    let cells = |start: &str| -> Vec<String> {
+        let rows: Vec<_> = page
+            .inside("r1-operators")
+            .filter(|element| element.name == "tr" && element.text.starts_with(start))
+            .collect();
+        assert_eq!(rows.len(), 1, "{start}");
+        page.cells(rows[0])
+    };
+    let memory = cells("Memory model");
+    assert_eq!(memory[8..10], [summaries.to_string(), thousands(summaries * 350)]);
+    assert_eq!(memory[10], dollars(summaries as f64 * 0.0025));
+    let all = cells("All");
+    assert_eq!(all[1], made.len().to_string());
+    assert_eq!(
+        all[8..11],
+        [(made.len() + summaries).to_string(), thousands(tokens), dollars(cost)]
+    );
+    // An operator's row has what was asked for it, and nothing of the memory model.
+    let drafts = made.iter().filter(|node| node.operator == "draft").count();
+    assert_eq!(cells("draft")[9], thousands(drafts * 1_200));
+    let tile = page
+        .inside("r1")
+        .find(|element| element.has_class("tile") && element.text.trim().starts_with("Cost"))
+        .unwrap();
+    for part in [
+        dollars(cost),
+        format!("{} tokens", thousands(tokens)),
+        format!(
+            "of it {} and {} tokens by the memory model",
+            dollars(summaries as f64 * 0.0025),
+            thousands(summaries * 350)
+        ),
+    ] {
+        assert!(tile.text.contains(&part), "{part} is not in {}", tile.text);
+    }
+    // A run that asked none says nothing of it.
+    let (_, page) = recorded(&Search::default());
+    assert!(!page.by_id("r1").text.to_lowercase().contains("memory model"));
+}
+
+fn dollars(amount: f64) -> String {
+    let text = format!("${amount:.4}");
+    text.strip_suffix("00").unwrap_or(&text).to_owned()
+}
+
+#[test]
 fn a_run_without_prompts_and_draws_says_so() {
     let place = Place::with_history();
     let page = page(&place, &["last"]);
@@ -246,7 +302,10 @@ fn a_page_goes_to_a_file_or_to_standard_output() {
     // All but the minute in which it was made.
     assert_eq!(Page::read(&written).payload(1), Page::read(&printed).payload(1));
     let error = place.run(["report", "nope"]).fails(1);
-    assert!(error.contains("there is no run 'nope'"), "{error}");
+    assert!(
+        error.contains("there is no run and no suite 'nope'") && error.contains("this store has no suite yet"),
+        "{error}"
+    );
     let error = place.run(["report", "-o", "no/such/folder/a.html"]).fails(1);
     assert!(error.contains("no/such/folder/a.html"), "{error}");
     assert!(

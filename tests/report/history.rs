@@ -26,6 +26,8 @@ pub struct Search {
     pub hostile: &'static str,
     pub status: &'static str,
     pub is_graded: bool,
+    /// Whether a memory model was asked, for every program with a parent: 350 tokens and 0.25 cents each time.
+    pub has_memory: bool,
 }
 
 impl Default for Search {
@@ -42,6 +44,7 @@ impl Default for Search {
             hostile: "",
             status: "finished",
             is_graded: true,
+            has_memory: false,
         }
     }
 }
@@ -251,6 +254,7 @@ impl Search {
         let (mut nodes, mut jobs) = (table("evo.nodes"), table("sandbox.jobs"));
         let (mut attempts, mut shown, mut edges) =
             (table("evo.attempts"), table("evo.prompts_used"), table("evo.edges"));
+        let (mut requests, mut summaries) = (table("evo.generations"), table("evo.summaries"));
         for node in chunk {
             let attempt = format!("a{}", node.id);
             let step = node.step as i64;
@@ -374,6 +378,49 @@ impl Search {
                     ("queued_at", at(step)),
                 ])
                 .unwrap();
+            requests
+                .push([
+                    ("generation_id", format!("g{}", node.id).into()),
+                    ("attempt_id", attempt.clone().into()),
+                    ("run_id", self.run_id.into()),
+                    ("task_id", self.task_id.as_str().into()),
+                    ("operator", node.operator.into()),
+                    ("operator_version", "v1".into()),
+                    ("model", "evolver".into()),
+                    ("request_hash", format!("q{}", node.id).into()),
+                    ("seed", step.into()),
+                    ("sample", 0.into()),
+                    ("parameters", "{}".into()),
+                    ("prompt", "Improve it.".into()),
+                    ("prompt_bytes", 11.into()),
+                    ("prompt_hash", "p".into()),
+                    ("response", "Here it is.".into()),
+                    ("cached", false.into()),
+                    ("tokens_prompt", 1_000.into()),
+                    ("tokens_completion", 200.into()),
+                    ("cost_usd", 0.01.into()),
+                    ("started_at", at(step)),
+                    ("finished_at", at(step + 1)),
+                ])
+                .unwrap();
+            if self.has_memory && !node.parents.is_empty() {
+                summaries
+                    .push([
+                        ("node_id", node.id.as_str().into()),
+                        ("model", "notes".into()),
+                        ("method_overview", "A model.".into()),
+                        ("parent_comparison_experience", "It is better.".into()),
+                        ("source", "model".into()),
+                        ("run_id", self.run_id.into()),
+                        ("attempt_id", attempt.clone().into()),
+                        ("tokens_prompt", 300.into()),
+                        ("tokens_completion", 50.into()),
+                        ("cost_usd", 0.0025.into()),
+                        ("model_seconds", 0.25.into()),
+                        ("created_at", at(step)),
+                    ])
+                    .unwrap();
+            }
             for (position, parent) in node.parents.iter().enumerate() {
                 let role = ["parent", "parent2"][position];
                 shown
@@ -406,6 +453,8 @@ impl Search {
             ("evo.attempts", attempts),
             ("evo.prompts_used", shown),
             ("evo.edges", edges),
+            ("evo.generations", requests),
+            ("evo.summaries", summaries),
         ] {
             txn.append(name, rows);
         }

@@ -163,6 +163,24 @@ impl Page {
             .filter(move |element| place.is_some_and(|place| element.within.contains(&place)))
     }
 
+    /// Texts of the cells of a row.
+    pub fn cells(&self, row: &Element) -> Vec<String> {
+        let place = self.elements.iter().position(|element| std::ptr::eq(element, row));
+        self.elements
+            .iter()
+            .filter(|element| ["th", "td"].contains(&element.name.as_str()))
+            .filter(|element| element.within.last() == place.as_ref())
+            .map(|element| element.text.trim().to_owned())
+            .collect()
+    }
+
+    /// Rows of the tables inside the element with an id, but for their heads, as texts of their cells.
+    pub fn rows_of(&self, id: &str) -> Vec<Vec<String>> {
+        let rows = self.inside(id).filter(|element| element.name == "tr");
+        let rows = rows.filter(|row| row.within.last().is_some_and(|at| self.elements[*at].name == "tbody"));
+        rows.map(|row| self.cells(row)).collect()
+    }
+
     /// What the script of a run reads.
     pub fn payload(&self, run: usize) -> serde_json::Value {
         let packed = STANDARD

@@ -1,4 +1,4 @@
-//! Reports: what is in a page, what hostile texts can do in it, how large it gets, and how it works in a browser.
+//! Reports: what is in a page of runs or of a suite, what hostile texts can do in it, how large it gets, and how it works in a browser.
 
 mod browser;
 mod chromium;
@@ -7,3 +7,4 @@ mod history;
 mod hostile;
 mod html;
 mod size;
+mod suite;
