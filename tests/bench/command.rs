@@ -79,7 +79,12 @@ fn a_suite_is_run_shown_and_resumed() {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
     let page = place.run(["report", "s", "--out", "-"]).ok();
-    for part in ["2 finished", "2 without the task", "Best so far on breast-cancer", "id=\"r2\""] {
+    for part in [
+        "2 finished",
+        "2 without the task",
+        "Best so far on breast-cancer",
+        "id=\"r2\"",
+    ] {
         assert!(page.contains(part), "{part} is not in the page");
     }
     let by_task = place.run(["bench", "show", "s", "--format", "json"]).ok();
