@@ -60,10 +60,6 @@ impl From<NameError> for EngineError {
 }
 
 impl Engine {
-    fn newest_runs() -> String {
-        format!("SELECT * FROM ({RUNS}) ORDER BY created_at DESC, id DESC LIMIT {OFFERED}")
-    }
-
     /// The run that an id, its beginning or `last` names.
     ///
     /// # Errors
@@ -96,6 +92,11 @@ impl Engine {
             ))),
         }
     }
+}
+
+/// The newest runs, newest first.
+fn newest_runs() -> String {
+    format!("SELECT * FROM ({RUNS}) ORDER BY created_at DESC, id DESC LIMIT {OFFERED}")
 }
 
 /// The run that an id, its beginning or `last` names.
