@@ -28,7 +28,7 @@ use crate::scheduler::services::Services;
 const LEASE_PAUSE: Duration = Duration::from_millis(500);
 
 /// Runs the attempts of one statement.
-pub(in crate::scheduler) struct Dispatch {
+pub(super) struct Dispatch {
     pub(super) services: Arc<Services>,
     pub(super) pipeline: Pipeline,
     pub(super) statement: StatementRecord,
@@ -42,7 +42,7 @@ pub(in crate::scheduler) struct Dispatch {
 
 impl Dispatch {
     /// Runs what is ready and reports every ending, those of earlier processes first; then records how the statement ended.
-    pub(in crate::scheduler) async fn run(self, ready: VecDeque<Attempt>, ended: Vec<Ending>) {
+    pub(super) async fn run(self, ready: VecDeque<Attempt>, ended: Vec<Ending>) {
         let is_over = ready.is_empty() && self.statement.finished_at.is_some();
         let worked = if is_over {
             ended.into_iter().for_each(|ending| self.report(Ok(ending)));

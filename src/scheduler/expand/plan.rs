@@ -107,7 +107,7 @@ pub(in crate::scheduler) async fn attempts_of(
 }
 
 /// Writes the statement with all its attempts in one commit.
-pub(in crate::scheduler) async fn planned(services: &Services, plan: &ExpandPlan, statement_id: &str) -> Result<Begun> {
+pub(super) async fn planned(services: &Services, plan: &ExpandPlan, statement_id: &str) -> Result<Begun> {
     let attempts = attempts_of(services, plan, statement_id).await?;
     let now = services.now();
     let statement = StatementRecord {

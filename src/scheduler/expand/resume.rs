@@ -12,11 +12,7 @@ use crate::scheduler::record::statement_rows::StatementRecord;
 use crate::scheduler::services::Services;
 
 /// What a statement that was begun earlier still has to do, and what it has done.
-pub(in crate::scheduler) async fn resumed(
-    services: &Services,
-    statement: StatementRecord,
-    plan: &ExpandPlan,
-) -> Result<Begun> {
+pub(super) async fn resumed(services: &Services, statement: StatementRecord, plan: &ExpandPlan) -> Result<Begun> {
     if statement.kind != "expand" || statement.sql != plan.sql {
         return Err(SchedulerError::Request(format!(
             "there is another statement '{}' already: it was `{}`; choose another id",

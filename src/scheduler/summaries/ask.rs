@@ -117,7 +117,7 @@ async fn same_request(services: &Services, hash: &str) -> Result<Option<Summary>
 
 /// A question about a node.
 #[derive(Debug)]
-pub(in crate::scheduler) struct Request {
+pub(super) struct Request {
     /// Node that is asked about.
     pub node_id: String,
     /// Memory model.
@@ -183,7 +183,7 @@ impl Request {
 
 /// A summary with where it came from.
 #[derive(Debug)]
-pub(in crate::scheduler) struct Made {
+pub(super) struct Made {
     /// The summary.
     pub summary: Summary,
     /// model, cache or fallback.

@@ -26,7 +26,7 @@ const KEPT_ANSWER: usize = 4 << 10;
 ///
 /// # Errors
 /// When the store fails.
-pub(in crate::scheduler) async fn take_up(services: &Services, node_id: &str) -> Result<bool> {
+pub(super) async fn take_up(services: &Services, node_id: &str) -> Result<bool> {
     let (node_id, owner, now) = (node_id.to_owned(), services.owner.clone(), services.now());
     Ok(services
         .store
@@ -51,7 +51,7 @@ pub(in crate::scheduler) async fn take_up(services: &Services, node_id: &str) ->
 ///
 /// # Errors
 /// When the store fails.
-pub(in crate::scheduler) async fn leave(services: &Services, node_id: &str) -> Result<()> {
+pub(super) async fn leave(services: &Services, node_id: &str) -> Result<()> {
     let (node_id, owner) = (node_id.to_owned(), services.owner.clone());
     Ok(services.store.control(move |tx| forget(tx, &node_id, &owner)).await?)
 }
@@ -67,11 +67,7 @@ fn forget(tx: &Transaction<'_>, node_id: &str, owner: &str) -> rusqlite::Result<
 ///
 /// # Errors
 /// When the store fails.
-pub(in crate::scheduler) async fn reserve(
-    services: &Services,
-    attempt: &Attempt,
-    request: &Request,
-) -> Result<Option<Reserved>> {
+pub(super) async fn reserve(services: &Services, attempt: &Attempt, request: &Request) -> Result<Option<Reserved>> {
     let (id, scope, owner) = (
         attempt.attempt_id.clone(),
         attempt.scope.clone(),
@@ -127,7 +123,7 @@ pub(in crate::scheduler) async fn reserve(
 ///
 /// # Errors
 /// When the store fails.
-pub(in crate::scheduler) async fn commit(
+pub(super) async fn commit(
     services: &Services,
     attempt: &Attempt,
     request: &Request,
@@ -151,7 +147,7 @@ pub(in crate::scheduler) async fn commit(
 ///
 /// # Errors
 /// When the store fails.
-pub(in crate::scheduler) async fn give_up(
+pub(super) async fn give_up(
     services: &Services,
     attempt: &Attempt,
     node_id: &str,
