@@ -4,6 +4,7 @@
 //! came from. [`Sources`] says what to read, [`Loaded`] is the result together with the origin of every value.
 
 mod access;
+mod docker;
 mod entries;
 mod environment;
 mod error;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::ModelOptions;
 
 pub use access::AccessConfig;
+pub use docker::{All, DockerConfig, GpuShare};
 pub use entries::Entry;
 pub use error::ConfigError;
 pub use load::{DEFAULT_ORIGIN, DEFAULTS, Loaded, Override, Sources};

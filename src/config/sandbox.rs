@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::docker::DockerConfig;
 use super::{ByteSize, machine};
 
 /// How programs run, and the limits of one job.
@@ -38,6 +39,8 @@ pub struct SandboxConfig {
     pub submission_size: ByteSize,
     /// Wall time of one evaluation, in seconds.
     pub evaluation_seconds: u64,
+    /// The container back end.
+    pub docker: DockerConfig,
 }
 
 impl SandboxConfig {

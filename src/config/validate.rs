@@ -54,6 +54,9 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
             sandbox.memory.bytes() >= 16 << 20,
             "must be at least 16MiB",
         ),
+        ("sandbox.docker.image", !sandbox.docker.image.is_empty(), NOT_EMPTY),
+        ("sandbox.docker.python", !sandbox.docker.python.is_empty(), NOT_EMPTY),
+        ("sandbox.docker.starts", sandbox.docker.starts > 0, AT_LEAST_ONE),
         ("sandbox.processes", sandbox.processes > 0, AT_LEAST_ONE),
         ("sandbox.scratch_files", sandbox.scratch_files > 0, AT_LEAST_ONE),
         (

@@ -28,7 +28,9 @@ use crate::model::{Evolver, Generator, ModelAccess, ModelRegistry, Replay};
 use crate::operators::Interpreter;
 use crate::plan::ExpandHandler;
 use crate::policy::{PolicyCompare, PolicyTrace};
-use crate::sandbox::{Limits, NativeExecutor, NativeOptions, ProcessExecutor, ProcessOptions};
+use crate::sandbox::{
+    DockerExecutor, DockerOptions, Limits, NativeExecutor, NativeOptions, ProcessExecutor, ProcessOptions,
+};
 use crate::scheduler::{
     Overviews, Sandbox, Sandboxes, Scheduler, Services, SummariesInWork, sweep_work_dir, this_process,
 };
@@ -323,7 +325,24 @@ fn sandboxes(config: &Config) -> Result<Sandboxes> {
         ..NativeOptions::new(python.clone()).with_warm_pool()
     })?);
     let process = Arc::new(ProcessExecutor::new(ProcessOptions::new(python))?);
+    let docker = &config.sandbox.docker;
+    let docker = Arc::new(DockerExecutor::new(DockerOptions {
+        address: docker.address.clone(),
+        python: docker.python.clone(),
+        runtime: docker.runtime.clone(),
+        gpus: docker.gpus.into(),
+        starts: docker.starts as usize,
+        standby: docker.standby as usize,
+        ..DockerOptions::new(&docker.image)
+    }));
     Ok([
+        (
+            "docker".to_owned(),
+            Sandbox {
+                executor: Arc::clone(&docker) as _,
+                evaluator: docker,
+            },
+        ),
         (
             "native".to_owned(),
             Sandbox {

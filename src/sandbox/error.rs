@@ -24,6 +24,14 @@ pub enum SandboxError {
         /// What the user can do.
         advice: String,
     },
+    /// The container engine cannot be used.
+    #[error("the container engine cannot be used: {reason}. {advice}")]
+    Engine {
+        /// What it lacks, or what it said.
+        reason: String,
+        /// What the user can do.
+        advice: String,
+    },
     /// The Python interpreter could not be asked where its files are.
     #[error("cannot use the Python interpreter {}: {reason}", path.display())]
     Interpreter {
@@ -54,7 +62,9 @@ impl SandboxError {
     /// Class that decides about retries.
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Config(_) | Self::Unavailable { .. } | Self::Interpreter { .. } => ErrorClass::Config,
+            Self::Config(_) | Self::Unavailable { .. } | Self::Engine { .. } | Self::Interpreter { .. } => {
+                ErrorClass::Config
+            }
             Self::Io { .. } | Self::Helper(_) => ErrorClass::Infra,
             Self::Cancelled => ErrorClass::Cancelled,
         }

@@ -7,10 +7,13 @@
 mod candidate;
 mod collect;
 mod collect_folder;
+#[cfg(target_os = "linux")]
+mod docker;
 mod error;
 mod evaluation;
 mod executor;
 mod job;
+mod launch;
 mod logs;
 #[cfg(target_os = "linux")]
 mod native;
@@ -19,12 +22,16 @@ mod probe;
 mod process;
 mod report;
 mod scratch;
+#[cfg(target_os = "linux")]
+mod usage;
 mod wait;
 
 use std::process::ExitCode;
 
 pub use candidate::{CandidateJob, CandidateResult, Scoring, run_candidate};
 pub(crate) use collect_folder::pack_folder;
+#[cfg(target_os = "linux")]
+pub use docker::{DockerExecutor, DockerOptions, Gpus};
 pub use error::SandboxError;
 pub use executor::{Evaluator, Executor};
 pub use job::{EvaluationSpec, JobSpec, Limits, PROGRAM_NAME};

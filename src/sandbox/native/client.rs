@@ -17,11 +17,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::HELPER_COMMAND;
 use super::cgroup;
-use super::protocol::{
-    JobReport, Launch, LauncherConfig, LauncherReply, LogSummary, SlotCommand, SlotEvent, SlotRequest,
-};
+use super::protocol::{JobReport, LauncherConfig, LauncherReply, LogSummary, SlotCommand, SlotEvent, SlotRequest};
 use super::wire;
 use crate::sandbox::SandboxError;
+use crate::sandbox::launch::Launch;
 use crate::sandbox::logs::CapturedLog;
 use crate::sandbox::report::CapabilityReport;
 

@@ -12,9 +12,10 @@ use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
 use super::filters;
 use super::protocol::{ExitStatus, INNER_ID, InitOrder, InitReport, InitStart, Program};
-use super::root::{self, SCRATCH, Tree, WRITABLE};
+use super::root::{self, Tree, WRITABLE};
 use super::sys::{self, Fork};
 use super::wire;
+use crate::sandbox::launch::SCRATCH;
 
 /// Exit code of init when the jail could not be built; the report says why.
 const SETUP_FAILED: i32 = 70;

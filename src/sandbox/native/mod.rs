@@ -19,12 +19,10 @@ mod protocol;
 mod root;
 mod supervisor;
 mod sys;
-mod usage;
 mod watch;
 mod wire;
 mod zygote;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -37,11 +35,12 @@ use tokio_util::sync::CancellationToken;
 
 use self::capabilities::BACKEND;
 use self::client::{Finished, Launcher};
-use self::protocol::{Collection, Environment, Input, Launch, LauncherConfig, TextFile};
+use self::protocol::{Environment, LauncherConfig};
 use super::SandboxError;
-use super::evaluation::{self, RunnerInputs, named_like};
+use super::evaluation;
 use super::executor::{Evaluator, Executor};
-use super::job::{EvaluationSpec, JobSpec, OUTPUT_DIR, PROGRAM_NAME, thread_environment};
+use super::job::{EvaluationSpec, JobSpec};
+use super::launch::Launch;
 use super::outcome::{Evaluation, JobEnd, JobOutcome, ResultState};
 use super::probe::{Probe, ask};
 use super::report::{CapabilityReport, IsolationReport, Layer};
@@ -49,9 +48,6 @@ use super::scratch::{self, InstanceDir};
 
 /// First argument that makes the binary the sandbox helper.
 pub(super) const HELPER_COMMAND: &str = "sandbox-helper";
-
-/// Where the evaluator's inputs are shown.
-const EVALUATION: &str = "/evaluation";
 
 /// Modules that the warm pool loads by default.
 pub const DEFAULT_PRELOAD: [&str; 14] = [
@@ -254,96 +250,6 @@ impl NativeExecutor {
             };
         }
     }
-
-    fn candidate_launch(job: &JobSpec) -> Launch {
-        let mut env = base_environment(job.limits.cpus);
-        env.insert("DATA_DIR".to_owned(), root::DATA.to_owned());
-        if job.output_is_folder {
-            env.insert(OUTPUT_DIR.to_owned(), format!("{}/{}", root::SCRATCH, job.output_name));
-        }
-        env.extend(job.env.clone());
-        Launch {
-            job_id: job.job_id.clone(),
-            flags: Vec::new(),
-            script: format!("{}/{PROGRAM_NAME}", root::SCRATCH),
-            arguments: Vec::new(),
-            env,
-            inputs: vec![Input {
-                source: job.data_dir.clone(),
-                target: root::DATA.to_owned(),
-            }],
-            files: Vec::new(),
-            scratch_files: vec![TextFile {
-                path: PROGRAM_NAME.to_owned(),
-                content: job.code.clone(),
-            }],
-            limits: job.limits.clone(),
-            collect: Some(Collection {
-                name: job.output_name.clone(),
-                is_folder: job.output_is_folder,
-                target: job.output_path(),
-            }),
-        }
-    }
-
-    fn evaluation_launch(spec: &EvaluationSpec) -> Launch {
-        let place = |name: &str| format!("{EVALUATION}/{name}");
-        let mut inputs = vec![
-            Input {
-                source: spec.metric_py.clone(),
-                target: place("metric.py"),
-            },
-            Input {
-                source: spec.submission.clone(),
-                target: place(&named_like("submission", &spec.submission)),
-            },
-        ];
-        let named = |(index, path): (usize, &PathBuf)| Input {
-            source: path.clone(),
-            target: place(&named_like(&format!("answers-{index}"), path)),
-        };
-        inputs.extend(spec.answers.iter().enumerate().map(named));
-        let runner_inputs = RunnerInputs {
-            metric: inputs[0].target.clone(),
-            submission: inputs[1].target.clone(),
-            answers: inputs[2..].iter().map(|input| input.target.clone()).collect(),
-        };
-        Launch {
-            job_id: "evaluation".to_owned(),
-            flags: vec!["-I".to_owned(), "-B".to_owned()],
-            script: place("evaluate.py"),
-            arguments: vec![runner_inputs.to_argument()],
-            env: base_environment(spec.limits.cpus),
-            inputs,
-            files: vec![TextFile {
-                path: place("evaluate.py"),
-                content: evaluation::RUNNER.to_owned(),
-            }],
-            scratch_files: Vec::new(),
-            limits: spec.limits.clone(),
-            collect: None,
-        }
-    }
-}
-
-/// Variables of every program: nothing of the server's own environment.
-fn base_environment(cpus: u32) -> BTreeMap<String, String> {
-    let fixed = [
-        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-        ("HOME", root::SCRATCH),
-        ("TMPDIR", "/tmp"),
-        ("LANG", "C.UTF-8"),
-        ("LC_ALL", "C.UTF-8"),
-        ("MPLBACKEND", "Agg"),
-        ("MPLCONFIGDIR", "/tmp/matplotlib"),
-        ("PYTHONDONTWRITEBYTECODE", "1"),
-        ("PYTHONHASHSEED", "0"),
-        ("PYTHONUNBUFFERED", "1"),
-    ];
-    let fixed = fixed
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()));
-    fixed.chain(thread_environment(cpus)).collect()
 }
 
 #[async_trait]
@@ -355,7 +261,7 @@ impl Executor for NativeExecutor {
     async fn run(&self, job: JobSpec, cancel: &CancellationToken) -> Result<JobOutcome, SandboxError> {
         job.check()?;
         let queued_at = Utc::now();
-        let (warm, finished) = self.launch(Self::candidate_launch(&job), job.warm, cancel).await?;
+        let (warm, finished) = self.launch(Launch::candidate(&job), job.warm, cancel).await?;
         Ok(outcome(finished, warm, queued_at))
     }
 
@@ -402,7 +308,7 @@ impl Evaluator for NativeExecutor {
             return Ok(missing);
         }
         let begin = std::time::Instant::now();
-        let (_, finished) = self.launch(Self::evaluation_launch(&spec), spec.warm, cancel).await?;
+        let (_, finished) = self.launch(Launch::evaluation(&spec), spec.warm, cancel).await?;
         let seconds = begin.elapsed().as_secs_f64();
         Ok(match finished {
             Ok(finished) => evaluation::interpret(&finished.report.end, &finished.stdout.kept, seconds),

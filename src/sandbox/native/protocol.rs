@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sandbox::job::Limits;
+use crate::sandbox::launch::{Launch, TextFile};
 use crate::sandbox::outcome::{Collected, JobEnd};
 use crate::sandbox::report::{CapabilityReport, IsolationReport};
 
@@ -63,60 +63,6 @@ pub(super) enum LauncherReply {
 pub(super) struct SlotRequest {
     /// Attach a child of the zygote.
     pub(super) warm: bool,
-}
-
-/// A path of the host that is shown in the jail, read-only.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Input {
-    /// On the host.
-    pub(super) source: PathBuf,
-    /// In the jail, absolute.
-    pub(super) target: String,
-}
-
-/// A file with given content.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct TextFile {
-    /// Path in the jail, or below the scratch directory when relative.
-    pub(super) path: String,
-    /// Its content.
-    pub(super) content: String,
-}
-
-/// What to take out after the end.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Collection {
-    /// Name in the scratch directory.
-    pub(super) name: String,
-    /// It is a folder.
-    pub(super) is_folder: bool,
-    /// Where the copy goes.
-    pub(super) target: PathBuf,
-}
-
-/// One job for a slot.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Launch {
-    /// Names the job.
-    pub(super) job_id: String,
-    /// Interpreter arguments before the script; a warm child has none.
-    pub(super) flags: Vec<String>,
-    /// The script in the jail.
-    pub(super) script: String,
-    /// Its arguments.
-    pub(super) arguments: Vec<String>,
-    /// The whole environment of the program.
-    pub(super) env: BTreeMap<String, String>,
-    /// Host paths to show.
-    pub(super) inputs: Vec<Input>,
-    /// Read-only files outside the scratch directory.
-    pub(super) files: Vec<TextFile>,
-    /// Files put into the scratch directory before the start.
-    pub(super) scratch_files: Vec<TextFile>,
-    /// Limits of the job.
-    pub(super) limits: Limits,
-    /// Submission to collect.
-    pub(super) collect: Option<Collection>,
 }
 
 /// From the server to a slot.

@@ -10,15 +10,12 @@ use rustix::mount::{
     move_mount, open_tree, unmount,
 };
 
-use super::protocol::{Environment, INNER_ID, TextFile};
+use super::protocol::{Environment, INNER_ID};
 use super::sys::{self, attr};
+use crate::sandbox::launch::{DATA, SCRATCH, TextFile};
 
 /// What holds the candidate's own places: a name that no file of the host has, or it would be covered.
 pub(super) const OWN: &str = "/candidate";
-/// Where the candidate finds its data.
-pub(super) const DATA: &str = "/candidate/data";
-/// Its working directory.
-pub(super) const SCRATCH: &str = "/candidate/scratch";
 /// Places that a program may write.
 pub(super) const WRITABLE: [&str; 3] = [SCRATCH, "/tmp", "/dev/shm"];
 

@@ -14,22 +14,22 @@ use super::capabilities::BACKEND;
 use super::jail::{Jail, receive_within};
 use super::launcher::Context;
 use super::protocol::{
-    ExitStatus, InitOrder, InitReport, InitStart, JobReport, Launch, LogSummary, Program, SlotCommand, SlotEvent,
-    TextFile, WarmOrder,
+    ExitStatus, InitOrder, InitReport, InitStart, JobReport, LogSummary, Program, SlotCommand, SlotEvent, WarmOrder,
 };
-use super::root::{self, Access, SCRATCH, Tree};
+use super::root::{self, Access, Tree};
 use super::sys;
-use super::usage;
 use super::watch::{Ending, Watch};
 use super::wire;
 use super::zygote::Zygote;
 use crate::sandbox::collect::collect;
 use crate::sandbox::collect_folder::collect_folder;
 use crate::sandbox::job::Limits;
+use crate::sandbox::launch::{Launch, SCRATCH, TextFile};
 use crate::sandbox::logs::{CapturedLog, LogBuffer};
 use crate::sandbox::outcome::{Collected, JobEnd};
 use crate::sandbox::report::{IsolationReport, Layer};
 use crate::sandbox::scratch;
+use crate::sandbox::usage;
 
 const OPEN_FILES: u64 = 4096;
 /// Time after SIGXCPU until the kernel kills.
@@ -157,7 +157,7 @@ fn conclude(
     });
     // A program that was quicker than the polling is over its limit all the same.
     if matches!(end, JobEnd::Exited { .. } | JobEnd::Signaled { .. })
-        && let Some(which) = disk_excess(scratch, &launch.limits, 0)
+        && let Some(which) = usage::disk_excess(scratch, &launch.limits, 0)
     {
         end = JobEnd::DiskLimit(which);
     }
@@ -195,27 +195,6 @@ fn conclude(
         isolation,
     };
     (report, stdout, stderr)
-}
-
-/// Which limit of the scratch directory is passed, if any. `nameless` are bytes of deleted files that are still open.
-pub(super) fn disk_excess(scratch: &OwnedFd, limits: &Limits, nameless: u64) -> Option<String> {
-    let room = limits.scratch_bytes.saturating_sub(nameless);
-    let usage = usage::disk(scratch, room, limits.scratch_files, Duration::from_millis(500));
-    if usage.too_deep {
-        Some("directories are nested too deep".to_owned())
-    } else if usage.bytes > room {
-        Some(format!(
-            "more than {} bytes in the working directory",
-            limits.scratch_bytes
-        ))
-    } else if usage.files > limits.scratch_files {
-        Some(format!(
-            "more than {} files in the working directory",
-            limits.scratch_files
-        ))
-    } else {
-        None
-    }
 }
 
 fn not_started(reason: String, isolation: IsolationReport) -> Ended {

@@ -11,12 +11,12 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::jail::Jail;
 use super::protocol::{ExitStatus, InitOrder, InitReport, SlotCommand, WarmMessage};
-use super::supervisor::{disk_excess, waiter_report};
-use super::usage;
+use super::supervisor::waiter_report;
 use super::wire;
 use crate::sandbox::job::Limits;
 use crate::sandbox::logs::LogBuffer;
 use crate::sandbox::outcome::JobEnd;
+use crate::sandbox::usage;
 
 /// Shortest time between two looks at what the job uses.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -292,7 +292,7 @@ impl<'a> Watch<'a> {
             self.kill(Some(JobEnd::MemoryLimit));
         } else if self.limits.cpu_seconds.is_some_and(|limit| cpu > limit as f64) {
             self.kill(Some(JobEnd::CpuLimit));
-        } else if let Some(which) = disk_excess(self.scratch, self.limits, nameless_disk) {
+        } else if let Some(which) = usage::disk_excess(self.scratch, self.limits, nameless_disk) {
             self.kill(Some(JobEnd::DiskLimit(which)));
         }
     }

@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::launcher::Context;
-use super::protocol::TextFile;
 use super::root;
 use super::sys::{self, Fork};
 use super::wire;
 use crate::sandbox::job::thread_environment;
+use crate::sandbox::launch::TextFile;
 
 const SCRIPT: &str = include_str!("../python/zygote.py");
 const SCRIPT_PATH: &str = "/zygote.py";

@@ -1,4 +1,4 @@
-//! Measures what a jail uses, from outside.
+//! Measures what a sandboxed program uses, from outside.
 
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -8,20 +8,22 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, statat};
 use rustix::io::Errno;
 
+use super::job::Limits;
+
 /// Directories are followed down to paths of this length; a tree that is deeper is over the limit.
 const MAX_PATH: usize = 3900;
 
-/// What the processes of a jail use at one moment.
+/// What the processes of a sandbox use at one moment.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct ProcessUsage {
+pub(crate) struct ProcessUsage {
     /// Sum of the resident sizes; counts shared pages once for each process.
-    pub(super) resident_bytes: u64,
+    pub(crate) resident_bytes: u64,
     /// CPU seconds of the living and of the children they have waited for.
-    pub(super) cpu_seconds: f64,
+    pub(crate) cpu_seconds: f64,
 }
 
-/// Reads the processes of a jail's `/proc`.
-pub(super) fn processes(proc: &OwnedFd) -> ProcessUsage {
+/// Reads the processes of a sandbox's `/proc`.
+pub(crate) fn processes(proc: &OwnedFd) -> ProcessUsage {
     // SAFETY: sysconf only reads a number.
     let (page, tick) = unsafe {
         (
@@ -55,7 +57,7 @@ pub(super) fn processes(proc: &OwnedFd) -> ProcessUsage {
 }
 
 /// Sum of the proportional sizes: exact with shared pages, but costs more.
-pub(super) fn proportional_bytes(proc: &OwnedFd) -> u64 {
+pub(crate) fn proportional_bytes(proc: &OwnedFd) -> u64 {
     let mut bytes = 0;
     for_each_process(proc, |name| {
         if let Some(text) = read_small(proc, &format!("{name}/smaps_rollup")) {
@@ -69,7 +71,7 @@ pub(super) fn proportional_bytes(proc: &OwnedFd) -> u64 {
 }
 
 /// Blocks of files that are open but have no name any more: on the scratch device, and elsewhere (memory).
-pub(super) fn nameless_bytes(proc: &OwnedFd, scratch_device: u64) -> (u64, u64) {
+pub(crate) fn nameless_bytes(proc: &OwnedFd, scratch_device: u64) -> (u64, u64) {
     let (mut disk, mut memory, mut seen) = (0, 0, HashSet::new());
     for_each_process(proc, |name| {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -95,7 +97,7 @@ pub(super) fn nameless_bytes(proc: &OwnedFd, scratch_device: u64) -> (u64, u64) 
 }
 
 /// Bytes in use on the temporary file systems of the jail.
-pub(super) fn filesystem_bytes(roots: &[OwnedFd]) -> u64 {
+pub(crate) fn filesystem_bytes(roots: &[OwnedFd]) -> u64 {
     let used = |fd: &OwnedFd| {
         rustix::fs::fstatvfs(fd).map_or(0, |stat| {
             (stat.f_blocks - stat.f_bfree.min(stat.f_blocks)) * stat.f_frsize
@@ -104,8 +106,8 @@ pub(super) fn filesystem_bytes(roots: &[OwnedFd]) -> u64 {
     roots.iter().map(used).sum()
 }
 
-/// Opens the temporary file systems of a jail through its `/proc`.
-pub(super) fn open_temporary(init: i32) -> Vec<OwnedFd> {
+/// Opens the temporary file systems of a sandbox through its `/proc`.
+pub(crate) fn open_temporary(init: i32) -> Vec<OwnedFd> {
     ["tmp", "dev/shm"]
         .into_iter()
         .filter_map(|place| {
@@ -117,17 +119,17 @@ pub(super) fn open_temporary(init: i32) -> Vec<OwnedFd> {
 
 /// What a directory tree uses.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct DiskUsage {
+pub(crate) struct DiskUsage {
     /// Allocated bytes.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Files and directories.
-    pub(super) files: u64,
+    pub(crate) files: u64,
     /// The tree is nested deeper than any path can say.
-    pub(super) too_deep: bool,
+    pub(crate) too_deep: bool,
 }
 
 /// Measures a tree that a hostile program is changing; stops as soon as a limit is passed or the time is over.
-pub(super) fn disk(root: &OwnedFd, max_bytes: u64, max_files: u64, budget: Duration) -> DiskUsage {
+pub(crate) fn disk(root: &OwnedFd, max_bytes: u64, max_files: u64, budget: Duration) -> DiskUsage {
     let deadline = Instant::now() + budget;
     let mut usage = DiskUsage::default();
     let mut counted = HashSet::new();
@@ -176,8 +178,29 @@ pub(super) fn disk(root: &OwnedFd, max_bytes: u64, max_files: u64, budget: Durat
     usage
 }
 
+/// Which limit of the scratch directory is passed, if any. `nameless` are bytes of deleted files that are still open.
+pub(crate) fn disk_excess(scratch: &OwnedFd, limits: &Limits, nameless: u64) -> Option<String> {
+    let room = limits.scratch_bytes.saturating_sub(nameless);
+    let usage = disk(scratch, room, limits.scratch_files, Duration::from_millis(500));
+    if usage.too_deep {
+        Some("directories are nested too deep".to_owned())
+    } else if usage.bytes > room {
+        Some(format!(
+            "more than {} bytes in the working directory",
+            limits.scratch_bytes
+        ))
+    } else if usage.files > limits.scratch_files {
+        Some(format!(
+            "more than {} files in the working directory",
+            limits.scratch_files
+        ))
+    } else {
+        None
+    }
+}
+
 /// Device of a directory.
-pub(super) fn device(directory: impl AsFd) -> u64 {
+pub(crate) fn device(directory: impl AsFd) -> u64 {
     fstat(directory).map_or(0, |stat| stat.st_dev)
 }
 
