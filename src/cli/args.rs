@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use super::commands::{
     bench::BenchArgs, config::ConfigArgs, diff::DiffArgs, doctor::DoctorArgs, evolve::EvolveArgs, exec::ExecArgs,
     export::ExportArgs, grade::GradeArgs, init::InitArgs, model::ModelArgs, plot::PlotArgs, policy::PolicyArgs,
-    prompt::PromptArgs, quickstart::QuickstartArgs, report::ReportArgs, runs::RunsArgs, show::ShowArgs, sql::SqlArgs,
-    task::TaskArgs, watch::WatchArgs,
+    prompt::PromptArgs, quickstart::QuickstartArgs, report::ReportArgs, runs::RunsArgs, sandbox::SandboxArgs,
+    show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
 };
 use super::printer::Format;
 use super::terminal::ColorChoice;
@@ -142,6 +142,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Run one program as a candidate and print its job.
     Exec(ExecArgs),
+    /// Make what programs run in.
+    Sandbox(SandboxArgs),
     /// List, cancel and resume runs.
     Runs(RunsArgs),
     /// Follow a run while it works.

@@ -32,6 +32,16 @@ pub enum SandboxError {
         /// What the user can do.
         advice: String,
     },
+    /// The image of programs could not be made.
+    #[error("cannot {what}: {reason}\n{advice}")]
+    Image {
+        /// Step that failed.
+        what: String,
+        /// What went wrong.
+        reason: String,
+        /// What the user can do.
+        advice: String,
+    },
     /// The Python interpreter could not be asked where its files are.
     #[error("cannot use the Python interpreter {}: {reason}", path.display())]
     Interpreter {
@@ -62,9 +72,11 @@ impl SandboxError {
     /// Class that decides about retries.
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Config(_) | Self::Unavailable { .. } | Self::Engine { .. } | Self::Interpreter { .. } => {
-                ErrorClass::Config
-            }
+            Self::Config(_)
+            | Self::Unavailable { .. }
+            | Self::Engine { .. }
+            | Self::Image { .. }
+            | Self::Interpreter { .. } => ErrorClass::Config,
             Self::Io { .. } | Self::Helper(_) => ErrorClass::Infra,
             Self::Cancelled => ErrorClass::Cancelled,
         }

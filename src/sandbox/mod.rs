@@ -12,6 +12,8 @@ mod docker;
 mod error;
 mod evaluation;
 mod executor;
+#[cfg(target_os = "linux")]
+mod image;
 mod job;
 mod launch;
 mod logs;
@@ -34,6 +36,8 @@ pub(crate) use collect_folder::pack_folder;
 pub use docker::{DockerExecutor, DockerOptions, Gpus};
 pub use error::SandboxError;
 pub use executor::{Evaluator, Executor};
+#[cfg(target_os = "linux")]
+pub use image::{BuiltImage, ImageSource, ImageSpec, REQUIREMENTS, build_image};
 pub use job::{EvaluationSpec, JobSpec, Limits, PROGRAM_NAME};
 pub use logs::CapturedLog;
 #[cfg(target_os = "linux")]

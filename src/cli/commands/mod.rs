@@ -16,6 +16,7 @@ pub mod prompt;
 pub mod quickstart;
 pub mod report;
 pub mod runs;
+pub mod sandbox;
 pub mod show;
 pub mod sql;
 pub mod task;
@@ -38,6 +39,7 @@ pub async fn run(command: Command, context: Context) -> Result<(), CliError> {
         Command::Evolve(args) => evolve::run(*args, &context).await,
         Command::Bench(args) => bench::run(args, &context).await,
         Command::Exec(args) => exec::run(args, &context).await,
+        Command::Sandbox(args) => sandbox::run(args, &context).await,
         Command::Runs(args) => runs::run(args, &context).await,
         Command::Watch(args) => watch::run(args, &context).await,
         Command::Plot(args) => plot::run(args, &context).await,

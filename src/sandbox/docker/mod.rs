@@ -5,7 +5,7 @@
 //! that ran last, and are told what to run just before they start.
 
 mod container;
-mod engine;
+pub(super) mod engine;
 mod options;
 mod run;
 mod slot;
@@ -69,7 +69,8 @@ impl DockerExecutor {
     async fn engine(&self) -> Result<&Engine, SandboxError> {
         self.engine
             .get_or_try_init(|| async {
-                let docker = engine::connect(&self.options).await?;
+                let docker = engine::connect(self.options.address.as_deref()).await?;
+                engine::require_image(&docker, &self.options.image).await?;
                 sweep(&docker, &self.options).await?;
                 let instance = Arc::new(InstanceDir::create(&self.options.scratch_root)?);
                 Ok(Engine { docker, instance })
@@ -208,7 +209,7 @@ impl Executor for DockerExecutor {
     }
 
     async fn sweep(&self) -> Result<usize, SandboxError> {
-        let docker = engine::connect(&self.options).await?;
+        let docker = engine::connect(self.options.address.as_deref()).await?;
         let containers = sweep(&docker, &self.options).await?;
         let base = self.options.scratch_root.clone();
         let directories = tokio::task::spawn_blocking(move || scratch::sweep(&base))
