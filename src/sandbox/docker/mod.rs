@@ -4,6 +4,7 @@
 //! that its submission is taken out by the same code as in the native back end. Containers are made ahead for the kind of job
 //! that ran last, and are told what to run just before they start.
 
+mod cleaner;
 mod container;
 pub(super) mod engine;
 mod options;
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::options::{DockerOptions, Gpus};
 
+use self::cleaner::{Cleaner, Remover};
 use self::container::{BASE_LABEL, INSTANCE_LABEL};
 use self::run::Ran;
 use self::slot::Slot;
@@ -43,15 +45,17 @@ const BACKEND: &str = "docker";
 #[derive(Debug)]
 pub struct DockerExecutor {
     options: DockerOptions,
-    engine: OnceCell<Engine>,
     starts: Semaphore,
+    // Dropped in this order: what stands ready is handed to the cleaner, which ends, and then the directory goes.
     ready: Arc<Mutex<Vec<Slot>>>,
+    engine: OnceCell<Engine>,
 }
 
 /// The engine and the directory of this executor's jobs.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Engine {
     docker: Docker,
+    cleaner: Cleaner,
     instance: Arc<InstanceDir>,
 }
 
@@ -73,7 +77,12 @@ impl DockerExecutor {
                 engine::require_image(&docker, &self.options.image).await?;
                 sweep(&docker, &self.options).await?;
                 let instance = Arc::new(InstanceDir::create(&self.options.scratch_root)?);
-                Ok(Engine { docker, instance })
+                let cleaner = Cleaner::start(self.options.address.clone())?;
+                Ok(Engine {
+                    docker,
+                    cleaner,
+                    instance,
+                })
             })
             .await
     }
@@ -89,7 +98,8 @@ impl DockerExecutor {
                 return Ok(slot);
             }
         }
-        Slot::create(&engine.docker, &self.options, &engine.instance, launch).await
+        let remover = engine.cleaner.remover();
+        Slot::create(&engine.docker, &self.options, &engine.instance, &remover, launch).await
     }
 
     /// Makes containers for the next jobs of this kind, in the background.
@@ -98,14 +108,14 @@ impl DockerExecutor {
             return;
         }
         for _ in self.ready.lock().len()..self.options.standby {
-            let (engine, options, ready, launch) = (
-                engine.clone(),
-                self.options.clone(),
-                Arc::downgrade(&self.ready),
-                launch.clone(),
+            let (docker, instance, remover) = (
+                engine.docker.clone(),
+                Arc::clone(&engine.instance),
+                engine.cleaner.remover(),
             );
+            let (options, ready, launch) = (self.options.clone(), Arc::downgrade(&self.ready), launch.clone());
             tokio::spawn(async move {
-                match Slot::create(&engine.docker, &options, &engine.instance, &launch).await {
+                match Slot::create(&docker, &options, &instance, &remover, &launch).await {
                     // The executor may be gone by now; then the container goes too.
                     Ok(slot) => drop(ready.upgrade().map(|ready| ready.lock().push(slot))),
                     Err(error) => tracing::warn!(%error, "no container stands ready"),
@@ -288,7 +298,7 @@ async fn sweep(docker: &Docker, options: &DockerOptions) -> Result<usize, Sandbo
         let instance = container.labels.as_ref().and_then(|labels| labels.get(INSTANCE_LABEL));
         let is_left = instance.is_some_and(|instance| !scratch::is_alive(&base, instance));
         if let Some(id) = container.id.filter(|_| is_left)
-            && slot::remove(docker, &id).await
+            && cleaner::remove(docker, &id).await
         {
             removed += 1;
         }

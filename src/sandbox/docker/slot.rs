@@ -6,10 +6,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use bollard::Docker;
-use bollard::query_parameters::RemoveContainerOptionsBuilder;
+use bollard::query_parameters::CreateContainerOptions;
 use rustix::fs::{Gid, Mode, OFlags, Uid};
 use serde::Serialize;
 
+use super::cleaner::Remover;
 use super::container::{self, BASE_LABEL, INSTANCE_LABEL, Kind};
 use super::engine::fault;
 use super::options::DockerOptions;
@@ -30,7 +31,7 @@ struct Job<'a> {
 /// A container that waits for its job. Dropping it removes it.
 #[derive(Debug)]
 pub(super) struct Slot {
-    docker: Docker,
+    remover: Remover,
     id: String,
     pub(super) kind: Kind,
     /// `None` once it is on its way to be removed.
@@ -78,6 +79,7 @@ impl Slot {
         docker: &Docker,
         options: &DockerOptions,
         instance: &InstanceDir,
+        remover: &Remover,
         launch: &Launch,
     ) -> Result<Self, SandboxError> {
         let directory = instance.job_dir()?;
@@ -104,11 +106,11 @@ impl Slot {
         let user = format!("{}:{}", uid.as_raw(), gid.as_raw());
         let body = container::describe(options, &kind, labels, user, &control, &scratch);
         let made = docker
-            .create_container(None::<bollard::query_parameters::CreateContainerOptions>, body)
+            .create_container(None::<CreateContainerOptions>, body)
             .await
             .map_err(|error| fault("make a container", &error))?;
         Ok(Self {
-            docker: docker.clone(),
+            remover: remover.clone(),
             id: made.id,
             kind,
             path: directory.path().to_owned(),
@@ -148,27 +150,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let (docker, id, directory) = (self.docker.clone(), std::mem::take(&mut self.id), self.directory.take());
-        // Without a runtime the process ends, and the next start sweeps the container.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                remove(&docker, &id).await;
-                // Only now can nobody write into it any more.
-                drop(directory);
-            });
-        }
-    }
-}
-
-/// Removes a container with everything in it, running or not.
-pub(super) async fn remove(docker: &Docker, id: &str) -> bool {
-    let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-    match docker.remove_container(id, Some(options)).await {
-        Ok(()) => true,
-        Err(error) => {
-            tracing::warn!(container = id, %error, "a container is left; the next start removes it");
-            false
-        }
+        self.remover.remove(std::mem::take(&mut self.id), self.directory.take());
     }
 }
 
