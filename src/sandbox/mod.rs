@@ -25,6 +25,8 @@ mod process;
 mod report;
 mod scratch;
 #[cfg(target_os = "linux")]
+mod seccomp;
+#[cfg(target_os = "linux")]
 mod usage;
 mod wait;
 

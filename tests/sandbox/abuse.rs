@@ -3,29 +3,20 @@
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clade::sandbox::{Cause, Executor, JobEnd, JobOutcome, Limits, NativeExecutor, ResultState};
 
 use super::support::{Bench, expect_success, program, small_limits, token};
 
-/// Both ways in which limits can be enforced.
-fn natives(bench: &Bench) -> Vec<NativeExecutor> {
-    let with = |cgroups| {
-        let mut options = bench.options();
-        options.cgroups = cgroups;
-        NativeExecutor::new(options).unwrap()
-    };
-    vec![with(true), with(false)]
-}
-
-async fn run<T: Executor>(backend: &T, bench: &Bench, name: &str, env: &[(&str, &str)], limits: Limits) -> JobOutcome {
+async fn run(backend: &dyn Executor, bench: &Bench, name: &str, env: &[(&str, &str)], limits: Limits) -> JobOutcome {
     let mut job = bench.job(&program(name), limits);
     job.env.extend(
         env.iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
     );
-    if backend.name() == "native" {
+    if backend.name() != "process" {
         job.env.insert("JAILED".to_owned(), "1".to_owned());
     }
     backend.run(job, &token()).await.unwrap()
@@ -44,8 +35,8 @@ async fn check_attacks(bench: &Bench, name: &str, env: &[(&str, &str)], work_wit
         );
     }
     drop(process);
-    for native in natives(bench) {
-        let outcome = run(&native, bench, name, env, small_limits()).await;
+    for backend in bench.isolating() {
+        let outcome = run(&*backend, bench, name, env, small_limits()).await;
         let text = outcome.stdout.text();
         expect_success(name, &outcome);
         assert!(
@@ -56,7 +47,7 @@ async fn check_attacks(bench: &Bench, name: &str, env: &[(&str, &str)], work_wit
             text.contains("held") || text.contains("allowed"),
             "{name} tried nothing:\n{text}"
         );
-        bench.finish(native);
+        bench.finish(backend);
     }
 }
 
@@ -96,8 +87,8 @@ async fn secrets_cannot_be_read() {
             "{attack} proves nothing:\n{text}"
         );
     }
-    for native in natives(&bench) {
-        let outcome = run(&native, &bench, "read_secrets.py", &env, small_limits()).await;
+    for backend in bench.isolating() {
+        let outcome = run(&*backend, &bench, "read_secrets.py", &env, small_limits()).await;
         let text = outcome.stdout.text();
         assert_eq!(outcome.end, JobEnd::Exited { code: 0 }, "{}", outcome.stderr.text());
         assert!(
@@ -284,12 +275,12 @@ async fn the_kernel_offers_little() {
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_and_threads_are_counted() {
     let bench = Bench::new();
-    for native in natives(&bench) {
+    for backend in bench.isolating() {
         let limits = Limits {
             processes: 40,
             ..small_limits()
         };
-        let outcome = run(&native, &bench, "processes.py", &[], limits).await;
+        let outcome = run(&*backend, &bench, "processes.py", &[], limits).await;
         let text = outcome.stdout.text();
         let number = |name: &str| -> u64 {
             text.lines()
@@ -300,7 +291,7 @@ async fn processes_and_threads_are_counted() {
             let count = number(kind);
             assert!((30..=40).contains(&count), "{kind}: {count} of 40");
         }
-        bench.finish(native);
+        bench.finish(backend);
     }
 }
 
@@ -445,9 +436,9 @@ const LIMITS: &[Row] = &[
 #[tokio::test(flavor = "multi_thread")]
 async fn every_limit_holds() {
     let bench = Bench::new();
-    for native in natives(&bench) {
+    for backend in bench.isolating() {
         for row in LIMITS {
-            let outcome = run(&native, &bench, row.program, row.env, (row.limits)(small_limits())).await;
+            let outcome = run(&*backend, &bench, row.program, row.env, (row.limits)(small_limits())).await;
             let what = format!(
                 "{} {:?}: {:?}, {}",
                 row.program, row.env, outcome.end, outcome.stderr.tail
@@ -464,7 +455,7 @@ async fn every_limit_holds() {
                 outcome.wall_seconds
             );
         }
-        bench.finish(native);
+        bench.finish(backend);
     }
 }
 
@@ -491,9 +482,9 @@ async fn directories_of_any_depth_are_removed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_share_of_the_processors_is_limited() {
     let bench = Bench::new();
-    for native in natives(&bench) {
+    for backend in bench.isolating() {
         let outcome = run(
-            &native,
+            &*backend,
             &bench,
             "cpu_burn.py",
             &[],
@@ -521,7 +512,7 @@ async fn the_share_of_the_processors_is_limited() {
 #[tokio::test(flavor = "multi_thread")]
 async fn logs_are_drained_and_counted() {
     let bench = Bench::new();
-    for native in natives(&bench) {
+    for backend in bench.isolating() {
         for (kind, streams) in [
             ("stdout", [true, false]),
             ("stderr", [false, true]),
@@ -531,7 +522,7 @@ async fn logs_are_drained_and_counted() {
             ("truncate", [true, false]),
         ] {
             let env = [("KIND", kind), ("MEGABYTES", "64")];
-            let outcome = run(&native, &bench, "log_flood.py", &env, small_limits()).await;
+            let outcome = run(&*backend, &bench, "log_flood.py", &env, small_limits()).await;
             assert_eq!(
                 outcome.end,
                 JobEnd::Exited { code: 0 },
@@ -560,9 +551,9 @@ async fn honest_programs_work() {
     let outcome = run(&process, &bench, "positive.py", &[], limits.clone()).await;
     assert!(outcome.stdout.text().contains("all good"), "{}", outcome.stderr.text());
     drop(process);
-    let mut natives = natives(&bench);
-    natives.push(NativeExecutor::new(bench.options().with_warm_pool()).unwrap());
-    for native in natives {
+    let mut backends = bench.isolating();
+    backends.push(Arc::new(NativeExecutor::new(bench.options().with_warm_pool()).unwrap()));
+    for backend in backends {
         let mut job = bench.job(
             &program("positive.py"),
             Limits {
@@ -571,7 +562,7 @@ async fn honest_programs_work() {
             },
         );
         job.warm = true;
-        let outcome = native.run(job, &token()).await.unwrap();
+        let outcome = backend.run(job, &token()).await.unwrap();
         assert!(
             outcome.stdout.text().contains("all good"),
             "{:?} {}",
@@ -579,6 +570,6 @@ async fn honest_programs_work() {
             outcome.stderr.text()
         );
         assert_eq!(outcome.state, None, "{:?}", outcome.detail);
-        bench.finish(native);
+        bench.finish(backend);
     }
 }

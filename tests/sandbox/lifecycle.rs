@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::support::{Bench, groups_named, processes_with, program, small_limits, token};
 
-async fn live<T: Executor>(backend: &T, bench: &Bench, kind: &str, wall: u64, warm: bool) -> JobOutcome {
+async fn live(backend: &dyn Executor, bench: &Bench, kind: &str, wall: u64, warm: bool) -> JobOutcome {
     let mut job = bench.job(
         &program("life.py"),
         Limits {
@@ -18,7 +18,7 @@ async fn live<T: Executor>(backend: &T, bench: &Bench, kind: &str, wall: u64, wa
         },
     );
     job.env.insert("KIND".to_owned(), kind.to_owned());
-    if backend.name() == "native" {
+    if backend.name() != "process" {
         job.env.insert("JAILED".to_owned(), "1".to_owned());
     }
     job.warm = warm;
@@ -37,9 +37,9 @@ const LIVES: &[(&str, JobEnd, f64)] = &[
     ("exec", JobEnd::WallLimit, 6.0),
 ];
 
-async fn check_lives(native: NativeExecutor, bench: &Bench, warm: bool) {
+async fn check_lives<T: Executor>(backend: T, bench: &Bench, warm: bool) {
     for (kind, end, within) in LIVES {
-        let outcome = live(&native, bench, kind, 2, warm).await;
+        let outcome = live(&backend, bench, kind, 2, warm).await;
         assert_eq!(outcome.warm, warm);
         assert_eq!(outcome.end, *end, "{kind}: {}", outcome.stderr.text());
         assert!(
@@ -64,14 +64,14 @@ async fn check_lives(native: NativeExecutor, bench: &Bench, warm: bool) {
         let left = processes_with(&bench.mark());
         assert!(left.is_empty(), "{kind} left {left:?}");
     }
-    let outcome = live(&native, bench, "kill_all", 2, warm).await;
+    let outcome = live(&backend, bench, "kill_all", 2, warm).await;
     assert!(
         matches!(outcome.end, JobEnd::Exited { code: 0 }),
         "kill_all: {:?} {}",
         outcome.end,
         outcome.stderr.text()
     );
-    bench.finish(native);
+    bench.finish(backend);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,6 +97,14 @@ async fn every_life_ends_in_the_warm_pool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_life_ends_in_a_container() {
+    let bench = Bench::new();
+    if let Some(docker) = bench.docker() {
+        check_lives(docker, &bench, false).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_isolation_the_group_is_killed_in_time() {
     let bench = Bench::new();
     let process = bench.process();
@@ -119,7 +127,13 @@ async fn without_isolation_the_group_is_killed_in_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelling_ends_the_job() {
     let bench = Bench::new();
-    let native = bench.native();
+    for backend in bench.isolating() {
+        check_cancelling(&*backend, &bench).await;
+        bench.finish(backend);
+    }
+}
+
+async fn check_cancelling(backend: &dyn Executor, bench: &Bench) {
     let cancel = CancellationToken::new();
     let mut job = bench.job(&program("life.py"), small_limits());
     job.env.insert("KIND".to_owned(), "forever".to_owned());
@@ -129,11 +143,11 @@ async fn cancelling_ends_the_job() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         stop.cancel();
     });
-    let error = native.run(job, &cancel).await.unwrap_err();
+    let error = backend.run(job, &cancel).await.unwrap_err();
     assert!(matches!(error, SandboxError::Cancelled), "{error}");
     assert!(begin.elapsed() < Duration::from_secs(6));
     assert!(processes_with(&bench.mark()).is_empty());
-    let error = native
+    let error = backend
         .run(bench.job("print(1)", small_limits()), &cancel)
         .await
         .unwrap_err();
@@ -141,24 +155,28 @@ async fn cancelling_ends_the_job() {
         matches!(error, SandboxError::Cancelled),
         "a cancelled token starts nothing"
     );
-    bench.finish(native);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dropping_the_future_ends_the_job() {
     let bench = Bench::new();
-    let native = bench.native();
+    for backend in bench.isolating() {
+        check_dropping(&*backend, &bench).await;
+        bench.finish(backend);
+    }
+}
+
+async fn check_dropping(backend: &dyn Executor, bench: &Bench) {
     let mut job = bench.job(&program("life.py"), small_limits());
     job.env.insert("KIND".to_owned(), "forever".to_owned());
     let cancel = token();
-    let ended = tokio::time::timeout(Duration::from_millis(400), native.run(job, &cancel)).await;
+    let ended = tokio::time::timeout(Duration::from_millis(400), backend.run(job, &cancel)).await;
     assert!(ended.is_err());
     let begin = Instant::now();
     while !processes_with(&bench.mark()).is_empty() {
         assert!(begin.elapsed() < Duration::from_secs(5), "the job outlived its caller");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    bench.finish(native);
 }
 
 /// The helper processes of a server: children of any of its threads.

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clade::sandbox::{
-    CandidateJob, CandidateResult, Evaluator, Executor, JobEnd, JobOutcome, JobSpec, Limits, NativeExecutor,
-    NativeOptions, ProcessExecutor, ProcessOptions, Scoring, run_candidate,
+    CandidateJob, CandidateResult, DockerExecutor, DockerOptions, Evaluator, Executor, JobEnd, JobOutcome, JobSpec,
+    Limits, NativeExecutor, NativeOptions, ProcessExecutor, ProcessOptions, Scoring, run_candidate,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -57,6 +59,29 @@ impl Bench {
         NativeExecutor::new(self.options()).unwrap()
     }
 
+    pub fn docker_options(&self) -> DockerOptions {
+        let mut options = DockerOptions::new("clade-sandbox");
+        options.scratch_root = self.scratch_root();
+        options.grace = Duration::from_secs(2);
+        options
+    }
+
+    /// `None` where the tests are told to go without an engine.
+    pub fn docker(&self) -> Option<DockerExecutor> {
+        has_docker().then(|| DockerExecutor::new(self.docker_options()))
+    }
+
+    /// Every back end that must hold: jails with and without control groups, and containers.
+    pub fn isolating(&self) -> Vec<Arc<dyn Executor>> {
+        let with = |cgroups| {
+            let mut options = self.options();
+            options.cgroups = cgroups;
+            Arc::new(NativeExecutor::new(options).unwrap()) as Arc<dyn Executor>
+        };
+        let docker = self.docker().map(|docker| Arc::new(docker) as Arc<dyn Executor>);
+        [with(true), with(false)].into_iter().chain(docker).collect()
+    }
+
     pub fn process(&self) -> ProcessExecutor {
         let mut options = ProcessOptions::new(python());
         options.scratch_root = self.scratch_root();
@@ -103,12 +128,37 @@ impl Bench {
         );
         let left = processes_with(&self.mark());
         assert!(left.is_empty(), "processes are left: {left:?}");
+        let left = containers_below(&self.scratch_root());
+        assert!(left.is_empty(), "containers are left: {left:?}");
     }
 
     /// Text in the environment of every job of this bench.
     pub fn mark(&self) -> String {
         format!("CLADE_TEST_MARK={}", self.root.path().display())
     }
+}
+
+/// Whether the tests use the container engine: always, unless they are told not to.
+pub fn has_docker() -> bool {
+    std::env::var_os("CLADE_SKIP_DOCKER").is_none_or(|skip| skip != "1")
+}
+
+/// Containers, running or not, that executors with this scratch directory have made.
+pub fn containers_below(scratch_root: &Path) -> Vec<String> {
+    if !has_docker() {
+        return Vec::new();
+    }
+    let output = Command::new("docker")
+        .args(["ps", "--all", "--quiet", "--filter"])
+        .arg(format!("label=org.clade.scratch={}", scratch_root.display()))
+        .output()
+        .expect("the docker command; CLADE_SKIP_DOCKER=1 goes without");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Processes that carry a text in their environment or arguments.

@@ -20,14 +20,15 @@ use bollard::query_parameters::ListContainersOptionsBuilder;
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, Semaphore};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use self::options::{DockerOptions, Gpus};
 
-use self::cleaner::{Cleaner, Remover};
+use self::cleaner::Cleaner;
 use self::container::{BASE_LABEL, INSTANCE_LABEL};
 use self::run::Ran;
-use self::slot::Slot;
+use self::slot::{Maker, Slot};
 use super::SandboxError;
 use super::collect::collect;
 use super::collect_folder::collect_folder;
@@ -38,6 +39,7 @@ use super::launch::{Collection, Launch};
 use super::outcome::{Collected, Evaluation, JobEnd, JobOutcome, ResultState};
 use super::report::{Capability, CapabilityReport, IsolationReport, Layer};
 use super::scratch::{self, InstanceDir};
+use super::seccomp::compile_filters;
 
 const BACKEND: &str = "docker";
 
@@ -55,6 +57,8 @@ pub struct DockerExecutor {
 #[derive(Debug)]
 struct Engine {
     docker: Docker,
+    /// Filters on system calls beside the engine's own.
+    filters: Vec<String>,
     cleaner: Cleaner,
     instance: Arc<InstanceDir>,
 }
@@ -80,6 +84,7 @@ impl DockerExecutor {
                 let cleaner = Cleaner::start(self.options.address.clone())?;
                 Ok(Engine {
                     docker,
+                    filters: compile_filters(true).map_err(SandboxError::Helper)?,
                     cleaner,
                     instance,
                 })
@@ -98,8 +103,24 @@ impl DockerExecutor {
                 return Ok(slot);
             }
         }
-        let remover = engine.cleaner.remover();
-        Slot::create(&engine.docker, &self.options, &engine.instance, &remover, launch).await
+        let made = self.make(engine, launch)?;
+        made.await
+            .map_err(|error| SandboxError::Helper(format!("making a container was broken off: {error}")))?
+    }
+
+    /// Makes a container in a task of its own: it must be known, to be removed, also when nobody waits for it any more.
+    fn make(&self, engine: &Engine, launch: &Launch) -> Result<JoinHandle<Result<Slot, SandboxError>>, SandboxError> {
+        let maker = Maker {
+            docker: engine.docker.clone(),
+            options: self.options.clone(),
+            instance: Arc::clone(&engine.instance),
+            remover: engine
+                .cleaner
+                .remover()
+                .ok_or_else(|| SandboxError::Helper("the executor has ended".to_owned()))?,
+        };
+        let launch = launch.clone();
+        Ok(tokio::spawn(async move { maker.make(&launch).await }))
     }
 
     /// Makes containers for the next jobs of this kind, in the background.
@@ -108,16 +129,13 @@ impl DockerExecutor {
             return;
         }
         for _ in self.ready.lock().len()..self.options.standby {
-            let (docker, instance, remover) = (
-                engine.docker.clone(),
-                Arc::clone(&engine.instance),
-                engine.cleaner.remover(),
-            );
-            let (options, ready, launch) = (self.options.clone(), Arc::downgrade(&self.ready), launch.clone());
+            let Ok(made) = self.make(engine, launch) else { return };
+            let ready = Arc::downgrade(&self.ready);
             tokio::spawn(async move {
-                match Slot::create(&docker, &options, &instance, &remover, &launch).await {
+                match made.await {
                     // The executor may be gone by now; then the container goes too.
-                    Ok(slot) => drop(ready.upgrade().map(|ready| ready.lock().push(slot))),
+                    Ok(Ok(slot)) => drop(ready.upgrade().map(|ready| ready.lock().push(slot))),
+                    Ok(Err(error)) => tracing::warn!(%error, "no container stands ready"),
                     Err(error) => tracing::warn!(%error, "no container stands ready"),
                 }
             });
@@ -130,7 +148,12 @@ impl DockerExecutor {
         }
         let engine = self.engine().await?;
         let slot = self.slot(engine, launch).await?;
-        let ran = run::run(&engine.docker, &slot, launch, &self.starts, self.options.grace, cancel).await?;
+        let context = run::Context {
+            filters: &engine.filters,
+            starts: &self.starts,
+            grace: self.options.grace,
+        };
+        let ran = run::run(&engine.docker, &slot, launch, &context, cancel).await?;
         let taken = (ran.end.verdict().is_none())
             .then(|| launch.collect.as_ref().map(|what| take(&ran, launch, what)))
             .flatten();
@@ -150,7 +173,10 @@ impl DockerExecutor {
                 format!("read-only root of image {}", self.options.image),
             ),
             (Layer::Privileges, "no capabilities, no_new_privs".to_owned()),
-            (Layer::Seccomp, "the engine's profile".to_owned()),
+            (
+                Layer::Seccomp,
+                "the engine's profile and a list of refused calls".to_owned(),
+            ),
             (Layer::Rlimits, "CORE, FSIZE, NOFILE, CPU".to_owned()),
             (Layer::Memory, "control group".to_owned()),
             (Layer::Processes, "control group".to_owned()),

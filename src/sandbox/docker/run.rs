@@ -34,6 +34,9 @@ const LOOK: Duration = Duration::from_millis(100);
 const ASK: Duration = Duration::from_secs(2);
 /// Time that the output of a dead program may still take.
 const OUTPUT_LIMIT: Duration = Duration::from_secs(5);
+/// Exit code of the start script when it fails, and how its message begins.
+const START_EXIT_CODE: i32 = 125;
+const START_FAILURE: &str = "sandbox: ";
 /// Time that the engine may take to kill.
 const KILL_LIMIT: Duration = Duration::from_secs(30);
 
@@ -56,6 +59,16 @@ pub(super) struct Ran {
     pub(super) scratch: OwnedFd,
 }
 
+/// What all programs of an executor share.
+pub(super) struct Context<'a> {
+    /// Filters on system calls, as text.
+    pub(super) filters: &'a [String],
+    /// Containers that may start at once.
+    pub(super) starts: &'a Semaphore,
+    /// Time between SIGTERM and SIGKILL.
+    pub(super) grace: Duration,
+}
+
 /// Starts the program of a slot and follows it to its end; every process of it is dead then.
 ///
 /// # Errors
@@ -64,15 +77,15 @@ pub(super) async fn run(
     docker: &Docker,
     slot: &Slot,
     launch: &Launch,
-    starts: &Semaphore,
-    grace: Duration,
+    context: &Context<'_>,
     cancel: &CancellationToken,
 ) -> Result<Ran, SandboxError> {
-    let scratch = slot.load(launch)?;
+    let scratch = slot.load(launch, context.filters)?;
     let output = Output::attach(docker, slot.id(), launch.limits.log_bytes).await?;
     let mut ended = wait(docker, slot.id());
     let begin = {
-        let _turn = starts
+        let _turn = context
+            .starts
             .acquire()
             .await
             .map_err(|e| SandboxError::Helper(e.to_string()))?;
@@ -85,13 +98,14 @@ pub(super) async fn run(
     let started_at = Utc::now();
     let state = inspect(docker, slot.id()).await?;
     let mut watch = Watch::new(&launch.limits, scratch, state.pid.unwrap_or(0));
-    let limit = follow(docker, slot.id(), &mut watch, &mut ended, begin, grace, cancel).await?;
+    let limit = follow(docker, slot.id(), &mut watch, &mut ended, begin, context.grace, cancel).await?;
     let wall_seconds = begin.elapsed().as_secs_f64();
     let state = inspect(docker, slot.id()).await?;
     let (stdout, stderr) = output.finish().await;
     let exit_code = state.exit_code.and_then(|code| i32::try_from(code).ok());
     let oom = state.oom_killed == Some(true);
     let own = match exit_code {
+        Some(START_EXIT_CODE) if stderr.head.starts_with(START_FAILURE) => JobEnd::Setup(stderr.head.trim().to_owned()),
         // Also where the program outlived a child that was killed: it may have lost a part of its work.
         Some(code) if oom && code != 0 => {
             tracing::debug!(code, "killed for its memory");

@@ -1,9 +1,10 @@
 //! A container that is made and not started, with the directories that it shows: its job is written into them just before it starts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bollard::Docker;
 use bollard::query_parameters::CreateContainerOptions;
@@ -25,7 +26,9 @@ const START: &str = include_str!("../python/container_start.py");
 struct Job<'a> {
     directory: &'a str,
     arguments: Vec<&'a str>,
-    environment: &'a std::collections::BTreeMap<String, String>,
+    environment: &'a BTreeMap<String, String>,
+    /// Filters on system calls, as hexadecimal text.
+    filters: &'a [String],
 }
 
 /// A container that waits for its job. Dropping it removes it.
@@ -38,6 +41,14 @@ pub(super) struct Slot {
     directory: Option<JobDir>,
     path: PathBuf,
     owner: Option<(Uid, Gid)>,
+}
+
+/// Makes containers.
+pub(super) struct Maker {
+    pub(super) docker: Docker,
+    pub(super) options: DockerOptions,
+    pub(super) instance: Arc<InstanceDir>,
+    pub(super) remover: Remover,
 }
 
 /// Host paths that a program is shown, and where; files with given content lie in the slot's own directory.
@@ -62,27 +73,11 @@ fn text(path: &Path) -> Result<String, SandboxError> {
         .ok_or_else(|| SandboxError::Config(format!("the path {} is not valid UTF-8", path.display())))
 }
 
-impl Slot {
-    /// The kind of container that a launch without files of its own needs; one with such files has a container to itself.
-    pub(super) fn kind(launch: &Launch) -> Result<Option<Kind>, SandboxError> {
-        if !launch.files.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(Kind {
-            inputs: inputs(launch, Path::new(""))?,
-            limits: launch.limits.clone(),
-        }))
-    }
-
+impl Maker {
     /// Makes the directories and the container for a launch.
-    pub(super) async fn create(
-        docker: &Docker,
-        options: &DockerOptions,
-        instance: &InstanceDir,
-        remover: &Remover,
-        launch: &Launch,
-    ) -> Result<Self, SandboxError> {
-        let directory = instance.job_dir()?;
+    pub(super) async fn make(&self, launch: &Launch) -> Result<Slot, SandboxError> {
+        let options = &self.options;
+        let directory = self.instance.job_dir()?;
         let (control, scratch) = (directory.path().join("control"), directory.path().join("scratch"));
         for path in [&control, &scratch] {
             fs::create_dir(path).map_err(SandboxError::io("make", path))?;
@@ -100,23 +95,37 @@ impl Slot {
             limits: launch.limits.clone(),
         };
         let labels = HashMap::from([
-            (INSTANCE_LABEL.to_owned(), instance.name().to_owned()),
+            (INSTANCE_LABEL.to_owned(), self.instance.name().to_owned()),
             (BASE_LABEL.to_owned(), text(&options.scratch_root)?),
         ]);
         let user = format!("{}:{}", uid.as_raw(), gid.as_raw());
         let body = container::describe(options, &kind, labels, user, &control, &scratch);
-        let made = docker
+        let made = self
+            .docker
             .create_container(None::<CreateContainerOptions>, body)
             .await
             .map_err(|error| fault("make a container", &error))?;
-        Ok(Self {
-            remover: remover.clone(),
+        Ok(Slot {
+            remover: self.remover.clone(),
             id: made.id,
             kind,
             path: directory.path().to_owned(),
             directory: Some(directory),
             owner,
         })
+    }
+}
+
+impl Slot {
+    /// The kind of container that a launch without files of its own needs; one with such files has a container to itself.
+    pub(super) fn kind(launch: &Launch) -> Result<Option<Kind>, SandboxError> {
+        if !launch.files.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Kind {
+            inputs: inputs(launch, Path::new(""))?,
+            limits: launch.limits.clone(),
+        }))
     }
 
     /// The container's id.
@@ -125,7 +134,7 @@ impl Slot {
     }
 
     /// Writes the job; gives the scratch directory.
-    pub(super) fn load(&self, launch: &Launch) -> Result<OwnedFd, SandboxError> {
+    pub(super) fn load(&self, launch: &Launch, filters: &[String]) -> Result<OwnedFd, SandboxError> {
         let scratch = self.scratch();
         for TextFile { path, content } in &launch.scratch_files {
             write(&scratch.join(path), content, self.owner)?;
@@ -135,6 +144,7 @@ impl Slot {
             directory: SCRATCH,
             arguments: arguments.map(String::as_str).collect(),
             environment: &launch.env,
+            filters,
         };
         let job = serde_json::to_string(&job).map_err(|error| SandboxError::Config(error.to_string()))?;
         write(&self.path.join("control/job.json"), &job, None)?;

@@ -10,12 +10,13 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Signal};
 use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
-use super::filters;
+use super::landlock;
 use super::protocol::{ExitStatus, INNER_ID, InitOrder, InitReport, InitStart, Program};
 use super::root::{self, Tree, WRITABLE};
 use super::sys::{self, Fork};
 use super::wire;
 use crate::sandbox::launch::SCRATCH;
+use crate::sandbox::seccomp;
 
 /// Exit code of init when the jail could not be built; the report says why.
 const SETUP_FAILED: i32 = 70;
@@ -78,7 +79,7 @@ fn serve(socket: &OwnedFd) -> Result<(), String> {
     let trees = pair(targets, descriptors);
     root::complete(&trees, &files, temporary_bytes, temporary_inodes)?;
     drop(trees);
-    let ruleset = filters::landlock_ruleset(&WRITABLE)?;
+    let ruleset = landlock::ruleset(&WRITABLE)?;
     if strict && ruleset.is_none() {
         return Err("the kernel has no Landlock".to_owned());
     }
@@ -180,7 +181,7 @@ fn enter_and_exec(program: &Program, stdout: &OwnedFd, stderr: &OwnedFd, ruleset
         if let Some(ruleset) = ruleset {
             sys::landlock_restrict_self(ruleset.as_fd()).map_err(|e| format!("cannot enforce Landlock: {e}"))?;
         }
-        filters::install_seccomp(&program.seccomp).map_err(|e| format!("cannot install the call filters: {e}"))
+        seccomp::install_filters(&program.seccomp).map_err(|e| format!("cannot install the call filters: {e}"))
     };
     match enter() {
         Err(reason) => reason,

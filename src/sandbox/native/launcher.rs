@@ -12,7 +12,6 @@ use rustix::io::Errno;
 
 use super::capabilities;
 use super::cgroup::{Cgroup, CgroupTree};
-use super::filters;
 use super::jail::{self, Jail};
 use super::protocol::{LauncherConfig, LauncherReply, SlotRequest};
 use super::supervisor;
@@ -20,7 +19,7 @@ use super::sys::{self, Fork};
 use super::wire;
 use super::zygote::Zygote;
 use crate::sandbox::report::Layer;
-use crate::sandbox::scratch;
+use crate::sandbox::{scratch, seccomp};
 
 /// What supervisors know of the machine and the configuration.
 pub(super) struct Context {
@@ -56,7 +55,7 @@ impl Context {
         } else {
             None
         };
-        let filters = [filters::compile_seccomp(false)?, filters::compile_seccomp(true)?];
+        let filters = [seccomp::compile_filters(false)?, seccomp::compile_filters(true)?];
         Ok(Self {
             config,
             cgroups,

@@ -1,25 +1,17 @@
-//! The last layers, put on the program itself: system call filters and Landlock.
+//! Filters on system calls, put on the program itself by every isolating back end.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
 
-use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, Scope,
-};
 use seccompiler::{
     SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
     sock_filter,
 };
 
-/// Newest Landlock interface whose rights are asked for; older kernels enforce what they know.
-const LANDLOCK_ABI: ABI = ABI::V7;
-
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// The filters as hexadecimal text of their instructions, in the order in which they must be installed.
-pub(super) fn compile_seccomp(allow_affinity: bool) -> Result<Vec<String>, String> {
+pub(super) fn compile_filters(allow_affinity: bool) -> Result<Vec<String>, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|e| e.to_string())?;
     // The flags of clone3 lie in memory, where no filter can look: libc falls back on clone.
     let no_clone3 = compile(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS, arch)?;
@@ -205,43 +197,12 @@ fn from_hex(text: &str) -> Option<Vec<sock_filter>> {
 }
 
 /// Puts the calling process under the filters.
-pub(super) fn install_seccomp(filters: &[String]) -> io::Result<()> {
+pub(super) fn install_filters(filters: &[String]) -> io::Result<()> {
     for text in filters {
         let program = from_hex(text).ok_or_else(|| io::Error::other("a filter is no hexadecimal text"))?;
         seccompiler::apply_filter(&program).map_err(|e| io::Error::other(e.to_string()))?;
     }
     Ok(())
-}
-
-/// A Landlock ruleset for the paths of the jail: everything readable, only the scratch places writable, no TCP, no
-/// signals and no abstract sockets out of the domain. `None` when the kernel has no Landlock.
-pub(super) fn landlock_ruleset(writable: &[&str]) -> Result<Option<OwnedFd>, String> {
-    let build = || -> Result<RulesetCreated, landlock::RulesetError> {
-        let all = AccessFs::from_all(LANDLOCK_ABI);
-        let mut ruleset = Ruleset::default()
-            .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(all)?
-            .handle_access(AccessNet::from_all(LANDLOCK_ABI))?
-            .scope(Scope::from_all(LANDLOCK_ABI))?
-            .create()?;
-        let rule = |path: &str, access| PathFd::new(path).ok().map(|fd| PathBeneath::new(fd, access));
-        let read = AccessFs::from_read(LANDLOCK_ABI) | AccessFs::IoctlDev;
-        if let Some(root) = rule("/", read) {
-            ruleset = ruleset.add_rule(root)?;
-        }
-        for path in writable {
-            if let Some(place) = rule(path, all) {
-                ruleset = ruleset.add_rule(place)?;
-            }
-        }
-        for device in ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"] {
-            if let Some(device) = rule(device, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev) {
-                ruleset = ruleset.add_rule(device)?;
-            }
-        }
-        Ok(ruleset)
-    };
-    build().map(Into::into).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]
@@ -251,7 +212,7 @@ mod tests {
 
     #[test]
     fn filters_compile_and_survive_their_text_form() {
-        for text in compile_seccomp(true).unwrap() {
+        for text in compile_filters(true).unwrap() {
             let program = from_hex(&text).unwrap();
             assert!(!program.is_empty());
             assert_eq!(to_hex(&program), text);
@@ -260,6 +221,6 @@ mod tests {
 
     #[test]
     fn affinity_is_a_choice() {
-        assert_ne!(compile_seccomp(true).unwrap(), compile_seccomp(false).unwrap());
+        assert_ne!(compile_filters(true).unwrap(), compile_filters(false).unwrap());
     }
 }
