@@ -15,7 +15,7 @@ endif
 CARGO ?= cargo
 CLADE := $(CARGO_TARGET_DIR)/debug/clade
 
-.PHONY: help quickstart build test bench fmt fmt-check lint docs clean
+.PHONY: help quickstart build test image bench fmt fmt-check lint docs clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -28,10 +28,15 @@ build: ## Set up Python and the example tasks, build the binary
 	@scripts/setup.sh >/dev/null
 	$(CARGO) build --locked --workspace --bins --tests
 
-test: ## Run all tests; those on the shared test data only where ../shared is (or CLADE_SHARED names it)
+test: ## Run all tests; those on the shared test data only where ../shared is (or CLADE_SHARED names it), those on Docker unless CLADE_SKIP_DOCKER=1
 	@scripts/setup.sh --tests >/dev/null
 	$(if $(SHARED_NOTE),@echo "$(SHARED_NOTE)")
+	$(CARGO) build --locked --workspace --bins --tests
+	$(if $(filter 1,$(CLADE_SKIP_DOCKER)),@echo "CLADE_SKIP_DOCKER=1: the tests on containers are left out",$(MAKE) --no-print-directory image)
 	$(CARGO) test --locked --workspace
+
+image: ## Make the image of the docker executor from Debian packages; the engine keeps it
+	$(CLADE) sandbox image build --from debian
 
 # One part alone: make bench PARTS=selection
 bench: ## Measure speed, memory and disk in a release build; docs/performance.md says what the figures mean

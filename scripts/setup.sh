@@ -2,8 +2,9 @@
 # Prepares what Clade needs beside Rust: the Python environment of candidate programs and the example tasks.
 #
 #     eval "$(scripts/setup.sh)"        the last line printed sets CLADE_PYTHON
-#     scripts/setup.sh --tests          also the environment of the tests' readers (CLADE_TEST_PYTHON), and Chromium, in which
-#                                       the tests open reports (CLADE_SKIP_CHROMIUM=1 goes without)
+#     scripts/setup.sh --tests          also the environment of the tests' readers (CLADE_TEST_PYTHON), Chromium, in which
+#                                       the tests open reports (CLADE_SKIP_CHROMIUM=1 goes without), and debootstrap, which makes
+#                                       the image of the tests on containers (CLADE_SKIP_DOCKER=1 goes without)
 #
 # Steps that are done already are skipped. CLADE_PYTHON_ENV and CLADE_TEST_PYTHON_ENV choose other folders than .venv and
 # .venv-test; PYTHON chooses the interpreter that the environments are made with.
@@ -55,6 +56,14 @@ need_chromium() {
     need_packages chromium
 }
 
+# The container engine itself is the user's to install and to start; what makes its image is not.
+need_docker() {
+    [ "${CLADE_SKIP_DOCKER:-}" != 1 ] || return 0
+    docker version >/dev/null 2>&1 ||
+        fail "the tests on containers need Docker: start its engine, or set CLADE_SKIP_DOCKER=1 to go without"
+    command -v debootstrap >/dev/null || need_packages debootstrap
+}
+
 # make_env FOLDER LOCK: a virtual environment with exactly the locked packages.
 make_env() {
     local folder=$1 lock=$2 sum
@@ -92,7 +101,7 @@ for argument in "$@"; do
     case $argument in
     --tests) with_tests=true ;;
     -h | --help)
-        sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+        sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
         exit
         ;;
     *) fail "unknown argument $argument; the only one is --tests" ;;
@@ -106,6 +115,7 @@ make_env "$candidates_env" "$root/configs/python/requirements.lock"
 if $with_tests; then
     make_env "$tests_env" "$root/configs/python/requirements-test.lock"
     need_chromium
+    need_docker
 fi
 make_examples
 printf 'export CLADE_PYTHON=%q\n' "$candidates_env/bin/python"

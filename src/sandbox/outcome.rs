@@ -226,7 +226,7 @@ impl JobOutcome {
             stdout: CapturedLog::default(),
             stderr: CapturedLog::default(),
             submission: None,
-            isolation: IsolationReport::new(backend, std::collections::BTreeMap::new()),
+            isolation: IsolationReport::new(backend, &Layer::REQUIRED, std::collections::BTreeMap::new()),
             warm: false,
             queued_at,
             started_at: None,

@@ -33,7 +33,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// Layers that the default profile wants.
+    /// Layers that the default profile of jails wants.
     pub const REQUIRED: [Self; 6] = [
         Self::Namespaces,
         Self::Filesystem,
@@ -127,9 +127,9 @@ impl IsolationReport {
         }
     }
 
-    /// Report of a job in the given layers.
-    pub fn new(backend: &str, layers: BTreeMap<Layer, String>) -> Self {
-        let all = Layer::REQUIRED.iter().all(|layer| layers.contains_key(layer));
+    /// Report of a job in the given layers, of which the back end's default profile wants `required`.
+    pub fn new(backend: &str, required: &[Layer], layers: BTreeMap<Layer, String>) -> Self {
+        let all = required.iter().all(|layer| layers.contains_key(layer));
         let grade = if all { Grade::Isolated } else { Grade::Partial };
         Self {
             backend: backend.to_owned(),

@@ -42,6 +42,14 @@ use super::scratch::{self, InstanceDir};
 use super::seccomp::compile_filters;
 
 const BACKEND: &str = "docker";
+/// Layers that every container has.
+const REQUIRED: [Layer; 5] = [
+    Layer::Namespaces,
+    Layer::Filesystem,
+    Layer::Privileges,
+    Layer::Seccomp,
+    Layer::Rlimits,
+];
 
 /// Runs jobs and evaluations in containers.
 #[derive(Debug)]
@@ -216,21 +224,17 @@ impl Executor for DockerExecutor {
     }
 
     async fn capabilities(&self) -> Result<CapabilityReport, SandboxError> {
-        let found = self.engine().await.map(|_| ());
-        let (usable, reason) = match found {
-            Ok(()) => (true, None),
-            Err(error @ SandboxError::Engine { .. }) => (false, Some(error.to_string())),
-            Err(error) => return Err(error),
-        };
+        let engine = self.engine().await?;
+        let version = engine.docker.client_version().to_string();
         let capability = |enforced_by: String| Capability {
-            available: usable,
-            version: None,
+            available: true,
+            version: Some(format!("API {version}")),
             enforced_by,
-            advice: reason.clone(),
+            advice: None,
         };
         Ok(CapabilityReport {
             backend: BACKEND.to_owned(),
-            usable,
+            usable: true,
             layers: self
                 .layers()
                 .into_iter()
@@ -241,7 +245,7 @@ impl Executor for DockerExecutor {
 
     async fn isolation(&self) -> Result<IsolationReport, SandboxError> {
         self.engine().await?;
-        Ok(IsolationReport::new(BACKEND, self.layers()))
+        Ok(IsolationReport::new(BACKEND, &REQUIRED, self.layers()))
     }
 
     async fn sweep(&self) -> Result<usize, SandboxError> {
@@ -281,7 +285,7 @@ impl DockerExecutor {
             stdout: ran.stdout,
             stderr: ran.stderr,
             submission,
-            isolation: IsolationReport::new(BACKEND, self.layers()),
+            isolation: IsolationReport::new(BACKEND, &REQUIRED, self.layers()),
             warm: false,
             queued_at,
             started_at: Some(ran.started_at),

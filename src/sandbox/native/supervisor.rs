@@ -97,7 +97,7 @@ fn run_job(
     if launch.limits.cpus == 0 {
         layers.remove(&Layer::Cpus);
     }
-    let isolation = IsolationReport::new(BACKEND, layers);
+    let isolation = IsolationReport::new(BACKEND, &Layer::REQUIRED, layers);
     let started = match start(context, jail, launch, directory) {
         Ok(started) => started,
         Err(reason) => {
