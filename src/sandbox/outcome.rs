@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::logs::CapturedLog;
-use super::report::IsolationReport;
+use super::report::{IsolationReport, Layer};
 
 /// Final state of a candidate, as stored in `sandbox.jobs.status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

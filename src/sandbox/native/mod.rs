@@ -277,6 +277,7 @@ impl Executor for NativeExecutor {
             .filter(|(layer, c)| c.available && *layer != Layer::WarmPool);
         Ok(IsolationReport::new(
             BACKEND,
+            &Layer::REQUIRED,
             available.map(|(layer, c)| (layer, c.enforced_by)).collect(),
         ))
     }
