@@ -1,10 +1,8 @@
--- One row: a run with its task, what it found and spent, and how its submission was graded. A run that says running but that
--- nobody conducts was interrupted. tokens and cost_usd are those of all requests, as in bench.spend; those of the memory model are a
--- part of them.
+-- One row: a run with its task, what it found and spent, and how its submission was graded. tokens and cost_usd are those of all
+-- requests, as in bench.spend; those of the memory model are a part of them.
 -- Parameters: $run.
 SELECT r.run_id, r.task_id, t.title, t.modality, t.task_type, t.metric, t.higher_is_better, t.validation,
-       CASE WHEN r.status = 'running' AND l.owner IS NULL THEN 'interrupted' ELSE r.status END AS status,
-       r.stop_reason, r.error, r.policy, r.policy_sql, r.model, r.sandbox, r.mode, r.seed, r.workers, r.steps_limit,
+       e.status, r.stop_reason, r.error, r.policy, r.policy_sql, r.model, r.sandbox, r.mode, r.seed, r.workers, r.steps_limit,
        r.engine_version, r.created_at,
        (arrow_cast(arrow_cast(coalesce(r.finished_at, now()), 'Timestamp(Microsecond, Some("UTC"))'), 'Int64')
         - arrow_cast(coalesce(r.started_at, r.created_at), 'Int64')) / 1e6 AS seconds,
@@ -18,7 +16,7 @@ SELECT r.run_id, r.task_id, t.title, t.modality, t.task_type, t.metric, t.higher
        g.medal, g.rank, g.teams, c.step AS graded_step
 FROM evo.runs r
 JOIN gym.tasks t ON t.task_id = r.task_id
-LEFT JOIN sandbox.leases l ON l.kind = 'run' AND l.id = r.run_id AND l.is_live
+JOIN evo.run_states e ON e.run_id = r.run_id
 LEFT JOIN evo.best b ON b.run_id = r.run_id AND b.task_id = r.task_id
 LEFT JOIN (
   SELECT run_id, first_value(step ORDER BY step) AS step, first_value(score ORDER BY step) AS score

@@ -1,9 +1,8 @@
 -- One row: a suite with the states of its searches, its rates as mean and standard deviation over the repeats, and what its programs
--- took. A suite or a search that says running but that nobody conducts was interrupted.
+-- took.
 -- Parameters: $suite.
 SELECT r.suite_id, r.definition, r.policy, r.model, r.tasks, r.repeats, r.searches, r.finished, r.failed, r.missing,
-       CASE WHEN q.status = 'running' AND l.owner IS NULL THEN 'interrupted' ELSE q.status END AS status,
-       q.policy_sql, q.seed, q.sandbox, q.runs_at_once, q.engine_version, q.created_at,
+       e.status, q.policy_sql, q.seed, q.sandbox, q.runs_at_once, q.engine_version, q.created_at,
        coalesce(p.running, 0) AS running, coalesce(p.planned, 0) AS planned,
        coalesce(p.interrupted, 0) AS interrupted, coalesce(p.cancelled, 0) AS cancelled,
        (arrow_cast(arrow_cast(coalesce(q.finished_at, now()), 'Timestamp(Microsecond, Some("UTC"))'), 'Int64')
@@ -14,16 +13,15 @@ SELECT r.suite_id, r.definition, r.policy, r.model, r.tasks, r.repeats, r.search
        coalesce(n.programs, 0) AS programs, coalesce(n.failed, 0) AS failed_programs, n.sandbox_seconds
 FROM bench.suites q
 JOIN bench.suite_report r ON r.suite_id = q.suite_id
-LEFT JOIN sandbox.leases l ON l.kind = 'suite' AND l.id = concat('suite/', q.suite_id) AND l.is_live
+JOIN bench.suite_states e ON e.suite_id = q.suite_id
 LEFT JOIN (
-  SELECT p.suite_id,
-         count(*) FILTER (WHERE p.status = 'running' AND l.owner IS NOT NULL)                                AS running,
-         count(*) FILTER (WHERE p.status = 'planned')                                                        AS planned,
-         count(*) FILTER (WHERE p.status = 'interrupted' OR (p.status = 'running' AND l.owner IS NULL))      AS interrupted,
-         count(*) FILTER (WHERE p.status = 'cancelled')                                                      AS cancelled
-  FROM bench.suite_progress p
-  LEFT JOIN sandbox.leases l ON l.kind = 'run' AND l.id = p.run_id AND l.is_live
-  GROUP BY p.suite_id) p ON p.suite_id = q.suite_id
+  SELECT suite_id,
+         count(*) FILTER (WHERE status = 'running')     AS running,
+         count(*) FILTER (WHERE status = 'planned')     AS planned,
+         count(*) FILTER (WHERE status = 'interrupted') AS interrupted,
+         count(*) FILTER (WHERE status = 'cancelled')   AS cancelled
+  FROM bench.suite_progress
+  GROUP BY suite_id) p ON p.suite_id = q.suite_id
 LEFT JOIN (
   SELECT s.suite_id, count(*) AS programs, count(*) FILTER (WHERE n.is_buggy) AS failed, sum(n.sandbox_seconds) AS sandbox_seconds
   FROM bench.suite_runs s

@@ -7,8 +7,7 @@
 WITH searches AS (
   SELECT CAST(row_number() OVER (ORDER BY array_position(q.tasks, p.task_id), p.repeat) AS BIGINT) AS number,
          p.task_id, p.repeat, p.run_id, p.seed, coalesce(r.policy, q.policy) AS policy, coalesce(r.model, q.model) AS model,
-         CASE WHEN p.status = 'running' AND l.owner IS NULL THEN 'interrupted' ELSE p.status END AS status,
-         p.stop_reason, p.steps, p.steps_limit, t.metric, t.higher_is_better,
+         p.status, p.stop_reason, p.steps, p.steps_limit, t.metric, t.higher_is_better,
          p.validation_score, p.valid, p.test_score, p.medal, p.rank, p.teams, p.human_rank, r.selection,
          p.tokens, p.cost_usd, p.sandbox_seconds,
          truncate_middle(p.error, 1200, 580) AS error,
@@ -18,7 +17,6 @@ WITH searches AS (
   JOIN bench.suites q ON q.suite_id = p.suite_id
   LEFT JOIN bench.report r ON r.run_id = p.run_id
   LEFT JOIN gym.tasks t ON t.task_id = p.task_id
-  LEFT JOIN sandbox.leases l ON l.kind = 'run' AND l.id = p.run_id AND l.is_live
   WHERE p.suite_id = $suite),
 turns AS (
   SELECT number, steps,

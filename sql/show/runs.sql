@@ -1,7 +1,7 @@
--- SHOW RUNS: every run with its progress; a run that says running but that nobody conducts was interrupted.
+-- SHOW RUNS: every run with its progress.
 SELECT r.run_id,
        r.task_id,
-       CASE WHEN r.status = 'running' AND l.owner IS NULL THEN 'interrupted' ELSE r.status END AS status,
+       s.status,
        r.policy,
        r.model,
        count(n.node_id) AS steps,
@@ -15,6 +15,6 @@ SELECT r.run_id,
        r.finished_at
 FROM evo.runs r
 LEFT JOIN evo.nodes n ON n.run_id = r.run_id
-LEFT JOIN sandbox.leases l ON l.kind = 'run' AND l.id = r.run_id AND l.is_live
-GROUP BY r.run_id, r.task_id, r.status, l.owner, r.policy, r.model, r.steps_limit, r.best_score, r.stop_reason, r.created_at, r.started_at, r.finished_at
+JOIN evo.run_states s ON s.run_id = r.run_id
+GROUP BY r.run_id, r.task_id, s.status, r.policy, r.model, r.steps_limit, r.best_score, r.stop_reason, r.created_at, r.started_at, r.finished_at
 ORDER BY r.created_at DESC

@@ -1,6 +1,6 @@
--- How far a run is. A run that says running but that nobody conducts was interrupted.
+-- How far a run is.
 SELECT r.run_id, r.task_id, r.policy, r.model, r.stop_reason, r.steps_limit,
-       CASE WHEN r.status = 'running' AND l.owner IS NULL THEN 'interrupted' ELSE r.status END AS status,
+       s.status,
        coalesce(n.steps, 0) AS steps, coalesce(n.failed, 0) AS failed,
        n.best_score, n.best_step, n.last_operator, n.last_status, n.tokens, n.cost_usd,
        t.metric, b.wall_limit, b.tokens_left, b.cost_left, b.sandbox_left, b.active_left, b.jobs_left,
@@ -11,7 +11,7 @@ SELECT r.run_id, r.task_id, r.policy, r.model, r.stop_reason, r.steps_limit,
 FROM evo.runs r
 LEFT JOIN gym.tasks t ON t.task_id = r.task_id
 LEFT JOIN system.models m ON m.name = r.model
-LEFT JOIN sandbox.leases l ON l.kind = 'run' AND l.id = r.run_id AND l.is_live
+JOIN evo.run_states s ON s.run_id = r.run_id
 LEFT JOIN (
     SELECT run_id,
            count(*) AS steps,
