@@ -48,30 +48,28 @@ pub async fn choose(services: &Services, run: &Run) -> Result<Option<Chosen>> {
         FinalSelection::Evaluator => include_str!("../../../sql/final/evaluator.sql"),
         FinalSelection::SelfReported => include_str!("../../../sql/final/self_reported.sql"),
     };
-    match nodes(services, sql, "run", &run.run_id, Some(protocol.as_str()))
-        .await?
-        .pop()
-    {
+    let parameters = [("run", ScalarValue::from(run.run_id.as_str()))];
+    match nodes(services, sql, &parameters, Some(protocol.as_str())).await?.pop() {
         Some(best) => Ok(Some(best)),
         None => draw(services, run).await,
     }
 }
 
 async fn draw(services: &Services, run: &Run) -> Result<Option<Chosen>> {
-    const PROGRAMS: &str = "FROM evo.nodes WHERE run_id = $run AND code IS NOT NULL";
+    let of_run = ("run", ScalarValue::from(run.run_id.as_str()));
     let count = async || -> datafusion::error::Result<i64> {
-        let parameters = [("run", ScalarValue::from(run.run_id.as_str()))];
-        let sql = format!("SELECT count(*) AS programs {PROGRAMS}");
-        let rows = services.queries.rows(&sql, &parameters, None, None).await?;
+        let sql = include_str!("../../../sql/final/programs.sql");
+        let rows = services.queries.rows(sql, &[of_run.clone()], None, None).await?;
         rows.first().map_or(Ok(0), |row| row.int("programs"))
     };
     let programs = count().await.map_err(SchedulerError::query("final selection"))?;
     if programs == 0 {
         return Ok(None);
     }
-    let pick = ids::draw_rng(run.options.seed, -1).random_range(0..programs);
-    let sql = format!("SELECT node_id, code, seed {PROGRAMS} ORDER BY step LIMIT 1 OFFSET {pick}");
-    Ok(nodes(services, &sql, "run", &run.run_id, Some(DRAW)).await?.pop())
+    let place = ids::draw_rng(run.options.seed, -1).random_range(0..programs);
+    let parameters = [of_run, ("place", ScalarValue::from(place))];
+    let drawn = include_str!("../../../sql/final/drawn.sql");
+    Ok(nodes(services, drawn, &parameters, Some(DRAW)).await?.pop())
 }
 
 /// The nodes that were better than everything before them, in their order.
@@ -79,14 +77,9 @@ async fn draw(services: &Services, run: &Run) -> Result<Option<Chosen>> {
 /// # Errors
 /// When the query fails.
 pub async fn incumbents(services: &Services, run: &Run) -> Result<Vec<Chosen>> {
-    nodes(
-        services,
-        include_str!("../../../sql/final/incumbents.sql"),
-        "run",
-        &run.run_id,
-        None,
-    )
-    .await
+    let incumbents = include_str!("../../../sql/final/incumbents.sql");
+    let parameters = [("run", ScalarValue::from(run.run_id.as_str()))];
+    nodes(services, incumbents, &parameters, None).await
 }
 
 /// A node that was chosen before.
@@ -95,13 +88,18 @@ pub async fn incumbents(services: &Services, run: &Run) -> Result<Vec<Chosen>> {
 /// When the query fails or the node has no program.
 pub async fn chosen_before(services: &Services, node_id: &str, by: Option<&str>) -> Result<Option<Chosen>> {
     let node = include_str!("../../../sql/final/node.sql");
-    Ok(nodes(services, node, "node", node_id, by).await?.pop())
+    let parameters = [("node", ScalarValue::from(node_id))];
+    Ok(nodes(services, node, &parameters, by).await?.pop())
 }
 
-async fn nodes(services: &Services, sql: &str, parameter: &str, value: &str, by: Option<&str>) -> Result<Vec<Chosen>> {
+async fn nodes(
+    services: &Services,
+    sql: &str,
+    parameters: &[(&str, ScalarValue)],
+    by: Option<&str>,
+) -> Result<Vec<Chosen>> {
     let read = async || -> datafusion::error::Result<Vec<Chosen>> {
-        let parameters = [(parameter, ScalarValue::from(value))];
-        let rows = services.queries.rows(sql, &parameters, None, None).await?;
+        let rows = services.queries.rows(sql, parameters, None, None).await?;
         rows.iter().map(|row| Chosen::of(row, by)).collect()
     };
     read().await.map_err(SchedulerError::query("final selection"))

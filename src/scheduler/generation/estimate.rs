@@ -84,10 +84,7 @@ async fn history(services: &Services, model: &str) -> Result<HashMap<String, Est
     let rows = services
         .queries
         .rows(
-            "SELECT operator, CAST(avg(tokens_prompt) AS BIGINT) AS tokens_prompt,
-                    CAST(avg(tokens_completion) AS BIGINT) AS tokens_completion, avg(cost_usd) AS cost_usd,
-                    avg(model_seconds) AS model_seconds, avg(sandbox_seconds) AS sandbox_seconds
-             FROM evo.nodes WHERE model = $model GROUP BY operator",
+            include_str!("../../../sql/context/estimate.sql"),
             &[("model", ScalarValue::from(model))],
             None,
             None,
