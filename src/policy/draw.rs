@@ -8,6 +8,7 @@
 //! Rows are put in order first: by operator, step of the parent, id of the parent. So the order of the result does not
 //! matter, and two runs with the same seed draw the same although their ids differ.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -248,14 +249,14 @@ impl<'a> Lottery<'a> {
             parents: Vec::with_capacity(operator.arity()),
             island: None,
         };
-        let mut pool = candidates.to_vec();
+        let mut pool = Cow::Borrowed(candidates);
         while choice.parents.len() < operator.arity() {
             let shares: Vec<f64> = pool.iter().map(|chance| chance.probability).collect();
             let chance = *pool.get(pick(&shares)?)?;
             choice.island = chance.island;
             choice.parents.push(chance.parent_id.to_owned());
             choice.parents.extend(chance.parent2_id.map(str::to_owned));
-            pool = partners(candidates, &chance);
+            pool = Cow::Owned(partners(candidates, &chance));
         }
         Some(choice)
     }

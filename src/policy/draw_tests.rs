@@ -12,7 +12,7 @@ use crate::operators::Operator;
 fn row(operator: Operator, parent: Option<&str>, weight: f64) -> PolicyRow {
     PolicyRow {
         operator,
-        parent_id: parent.map(str::to_owned),
+        parent_id: parent.map(Into::into),
         parent2_id: None,
         island: None,
         weight,
@@ -267,8 +267,8 @@ fn policy_row() -> impl Strategy<Value = PolicyRow> {
     )
         .prop_map(|(operator, parent, second, island, weight, priority)| PolicyRow {
             operator,
-            parent_id: (operator != Operator::Draft).then_some(parent),
-            parent2_id: second.filter(|_| operator == Operator::Crossover),
+            parent_id: (operator != Operator::Draft).then(|| parent.into()),
+            parent2_id: second.filter(|_| operator == Operator::Crossover).map(Into::into),
             island: island.filter(|_| operator != Operator::Draft),
             weight,
             operator_weight: None,

@@ -35,7 +35,7 @@ pub use draw_function::DrawRecordFunction;
 pub use error::PolicyError;
 pub use functions::{CURRENT_RUN, CurrentRun, OptionNumber, register_functions};
 pub use payoff::Payoffs;
-pub use rows::{PolicyRow, read_rows};
+pub use rows::{PolicyRow, read_rows, read_rows_with};
 pub use sources::{ShippedPolicy, ViewSource, relations, shipped, views, without_header};
 pub use trace::{PolicyHistory, RecordedNode, RecordedStep, TraceRow, trace_step};
 pub use trace_function::{PolicyTrace, trace_schema};

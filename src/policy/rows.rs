@@ -1,5 +1,7 @@
 //! Rows of a policy's result, read and checked.
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
@@ -14,9 +16,9 @@ pub struct PolicyRow {
     /// Operator.
     pub operator: Operator,
     /// Parent; `None` for a draft.
-    pub parent_id: Option<String>,
+    pub parent_id: Option<Arc<str>>,
     /// Second parent of a crossover; `None` lets the draw choose it among the crossover's rows.
-    pub parent2_id: Option<String>,
+    pub parent2_id: Option<Arc<str>>,
     /// Island that the parent is drawn for: the child lives there, and a second parent is one of the same island. `None`: the
     /// child lives with its parent, and any two parents may meet.
     pub island: Option<i64>,
@@ -32,14 +34,62 @@ pub struct PolicyRow {
     pub parent2_step: Option<i64>,
 }
 
-/// Read the rows of a policy; the columns `parent_step` and `parent2_step` may be joined to them. A weight that is not there is 1, a priority that is not there is 0; a value that is NULL,
-/// not finite or below zero rejects the row with an error.
+/// Read the rows of a policy; the columns `parent_step` and `parent2_step` may be joined to them. A weight that is not there is 1, a
+/// priority that is not there is 0; a value that is NULL, not finite or below zero rejects the row with an error.
 pub fn read_rows(batches: &[RecordBatch]) -> Result<Vec<PolicyRow>, PolicyError> {
+    read_rows_with(batches, |_| None)
+}
+
+/// Read the rows of a policy; `step_of` knows the steps of parents where no column does.
+pub fn read_rows_with(
+    batches: &[RecordBatch],
+    step_of: impl Fn(&str) -> Option<i64>,
+) -> Result<Vec<PolicyRow>, PolicyError> {
     let mut rows = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
+    let (mut parents, mut seconds) = (Parents::default(), Parents::default());
     for batch in batches {
-        read_batch(batch, &mut rows)?;
+        parents.read(batch, "parent_id", &step_of)?;
+        seconds.read(batch, "parent2_id", &step_of)?;
+        read_batch(batch, &parents.ids, &seconds.ids, &mut rows)?;
     }
     Ok(rows)
+}
+
+/// Id and step of a parent, apart.
+type Named = (Option<Arc<str>>, Option<Option<i64>>);
+/// A parent with its step.
+type Parent = Option<(Arc<str>, Option<i64>)>;
+
+/// The parents that a batch names. The rows of two operators usually name the same ones, and then both batches have the same array, which
+/// is read once.
+#[derive(Default)]
+struct Parents {
+    array: Option<ArrayRef>,
+    ids: Vec<Parent>,
+}
+
+impl Parents {
+    fn read(
+        &mut self,
+        batch: &RecordBatch,
+        name: &str,
+        step_of: impl Fn(&str) -> Option<i64>,
+    ) -> Result<(), PolicyError> {
+        let Some(array) = batch.column_by_name(name) else {
+            *self = Self::default();
+            return Ok(());
+        };
+        let is_read = |known: &ArrayRef| Arc::ptr_eq(known, array) || known.to_data().ptr_eq(&array.to_data());
+        if self.array.as_ref().is_some_and(is_read) {
+            return Ok(());
+        }
+        let texts = cast(array, &DataType::Utf8).map_err(|error| PolicyError::Query(error.into()))?;
+        self.ids.clear();
+        let parent = |id: Option<&str>| id.map(|id| (Arc::from(id), step_of(id)));
+        self.ids.extend(texts.as_string::<i32>().iter().map(parent));
+        self.array = Some(Arc::clone(array));
+        Ok(())
+    }
 }
 
 fn column(batch: &RecordBatch, name: &str, data_type: &DataType) -> Result<Option<ArrayRef>, PolicyError> {
@@ -55,10 +105,14 @@ fn text(array: &Option<ArrayRef>, row: usize) -> Option<&str> {
     Some(array.as_string::<i32>().value(row))
 }
 
-fn read_batch(batch: &RecordBatch, rows: &mut Vec<PolicyRow>) -> Result<(), PolicyError> {
-    let texts = |name| column(batch, name, &DataType::Utf8);
+fn read_batch(
+    batch: &RecordBatch,
+    parents: &[Parent],
+    seconds: &[Parent],
+    rows: &mut Vec<PolicyRow>,
+) -> Result<(), PolicyError> {
     let numbers = |name| column(batch, name, &DataType::Float64);
-    let (operators, parents, seconds) = (texts("operator")?, texts("parent_id")?, texts("parent2_id")?);
+    let operators = column(batch, "operator", &DataType::Utf8)?;
     let (weights, operator_weights, priorities) =
         (numbers("weight")?, numbers("operator_weight")?, numbers("priority")?);
     let islands = numbers("island")?;
@@ -78,10 +132,14 @@ fn read_batch(batch: &RecordBatch, rows: &mut Vec<PolicyRow>) -> Result<(), Poli
                 .filter(|array| array.is_valid(index))
                 .map(|array| array.as_primitive::<Int64Type>().value(index))
         };
-        let (operator, parent_id, parent2_id) = (text(&operators, index), text(&parents, index), text(&seconds, index));
+        let operator = text(&operators, index);
+        let parent = |parents: &[Parent]| parents.get(index).cloned().flatten().unzip();
+        let ((parent_id, parent_place), (parent2_id, parent2_place)): (Named, Named) =
+            (parent(parents), parent(seconds));
+        let (first, second) = (parent_id.as_deref(), parent2_id.as_deref());
         let rejected = |reason: String| PolicyError::Row {
             operator: operator.unwrap_or("NULL").to_owned(),
-            parent: parent_id.unwrap_or("NULL").to_owned(),
+            parent: first.unwrap_or("NULL").to_owned(),
             reason,
         };
         let Some(name) = operator else {
@@ -104,21 +162,21 @@ fn read_batch(batch: &RecordBatch, rows: &mut Vec<PolicyRow>) -> Result<(), Poli
             Some(Some(value)) if value.is_finite() => value + 0.0,
             Some(value) => return Err(rejected(format!("its priority is {}", shown(value)))),
         };
-        check_parents(parsed, parent_id, parent2_id).map_err(rejected)?;
+        check_parents(parsed, first, second).map_err(rejected)?;
         let island = match number(&islands).flatten() {
             None => None,
             Some(value) => Some(checked_island(parsed, value).map_err(rejected)?),
         };
         rows.push(PolicyRow {
             operator: parsed,
-            parent_id: parent_id.map(str::to_owned),
-            parent2_id: parent2_id.map(str::to_owned),
+            parent_step: step(&parent_steps).or(parent_place.flatten()),
+            parent2_step: step(&parent2_steps).or(parent2_place.flatten()),
+            parent_id,
+            parent2_id,
             island,
             weight,
             operator_weight,
             priority,
-            parent_step: step(&parent_steps),
-            parent2_step: step(&parent2_steps),
         });
     }
     Ok(())

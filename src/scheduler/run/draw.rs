@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::index::RunIndex;
 use crate::operators::Operator;
-use crate::policy::{PolicyError, PolicyRow, draw as draw_from, read_rows};
+use crate::policy::{PolicyError, PolicyRow, draw as draw_from, read_rows_with};
 use crate::scheduler::error::{Result, SchedulerError};
 use crate::scheduler::ids;
 use crate::scheduler::run::Run;
@@ -38,8 +38,9 @@ impl Candidates {
     /// A failed node is repaired once a generation: its debug rows leave the lottery when it is drawn.
     pub fn taken(&mut self, drawn: &Drawn) {
         if drawn.operator == Operator::Debug.as_str() {
-            self.rows
-                .retain(|row| row.operator != Operator::Debug || row.parent_id != drawn.parent_id);
+            self.rows.retain(|row| {
+                row.operator != Operator::Debug || row.parent_id.as_deref() != drawn.parent_id.as_deref()
+            });
         }
     }
 }
@@ -65,13 +66,8 @@ pub async fn candidates(
         .rows(&run.policy_sql, &[], Some(&run.run_id), Some(snapshot))
         .await
         .map_err(query)?;
-    let mut rows = read_rows(rows.batches()).map_err(policy)?;
     let index = index.lock();
-    for row in &mut rows {
-        let step = |id: &Option<String>| id.as_deref().and_then(|id| index.place(id)).map(|place| place.step);
-        row.parent_step = step(&row.parent_id);
-        row.parent2_step = step(&row.parent2_id);
-    }
+    let rows = read_rows_with(rows.batches(), |id| index.place(id).map(|place| place.step)).map_err(policy)?;
     Ok(Candidates { rows })
 }
 
