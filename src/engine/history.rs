@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::names::{NameError, find_run};
 use super::policies::policies_of;
 use crate::operators::Operator;
-use crate::policy::{PolicyError, PolicyHistory, PolicyRow, RecordedNode, RecordedStep, read_rows};
+use crate::policy::{PolicyError, PolicyHistory, PolicyRow, RecordedNode, RecordedStep, read_rows_with};
 use crate::scheduler::draw_rng;
 use crate::session::Queries;
 
@@ -153,17 +153,11 @@ impl PolicyHistory for StoreHistory {
             .await
             .map_err(datafusion::error::DataFusionError::from)?;
         let rows = self.queries.rows(&found.sql, &[], Some(run_id), Some(snapshot)).await?;
-        let mut rows = read_rows(rows.batches())?;
         let known = self.steps.lock().get(run_id).cloned();
         let steps = match known {
             Some(steps) => steps,
             None => self.node_steps(run_id).await?,
         };
-        for row in &mut rows {
-            let step = |id: &Option<String>| id.as_ref().and_then(|id| steps.get(id).copied());
-            row.parent_step = step(&row.parent_id);
-            row.parent2_step = step(&row.parent2_id);
-        }
-        Ok(rows)
+        read_rows_with(rows.batches(), |id| steps.get(id).copied())
     }
 }

@@ -150,7 +150,7 @@ fn crossover_takes_two_parents_without_replacement() {
 #[test]
 fn a_pair_named_by_the_policy_is_kept() {
     let mut rows = [row(Operator::Crossover, Some("a"), 1.0)];
-    rows[0].parent2_id = Some("b".to_owned());
+    rows[0].parent2_id = Some("b".into());
     let drawn = draw(&rows, &mut rng(1)).unwrap().unwrap();
     assert_eq!(drawn.parents, ["a", "b"]);
     assert_eq!(drawn.numbers.len(), 2, "one number for the operator, one for the pair");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bollard::Docker;
 use bollard::query_parameters::RemoveContainerOptionsBuilder;
+use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
@@ -40,7 +41,7 @@ impl Remover {
 pub(super) struct Cleaner {
     /// `None` once it ends.
     remover: Option<Remover>,
-    ended: Receiver<()>,
+    ended: Mutex<Receiver<()>>,
 }
 
 impl Cleaner {
@@ -63,7 +64,7 @@ impl Cleaner {
             .map_err(failed)?;
         Ok(Self {
             remover: Some(Remover(sender)),
-            ended,
+            ended: Mutex::new(ended),
         })
     }
 
@@ -77,7 +78,7 @@ impl Drop for Cleaner {
     fn drop(&mut self) {
         self.remover = None;
         // The thread ends when the last container that is still being made has been handed over too.
-        if self.ended.recv_timeout(END_LIMIT) == Err(RecvTimeoutError::Timeout) {
+        if self.ended.get_mut().recv_timeout(END_LIMIT) == Err(RecvTimeoutError::Timeout) {
             tracing::warn!("the engine is slow to remove containers; the next start removes what is left");
         }
     }
