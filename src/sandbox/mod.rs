@@ -13,6 +13,8 @@ mod error;
 mod evaluation;
 mod executor;
 #[cfg(target_os = "linux")]
+mod group;
+#[cfg(target_os = "linux")]
 mod image;
 mod job;
 mod launch;

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::engine::fault;
 use super::slot::Slot;
 use crate::sandbox::SandboxError;
+use crate::sandbox::group::ForeignGroup;
 use crate::sandbox::job::Limits;
 use crate::sandbox::launch::Launch;
 use crate::sandbox::logs::{CapturedLog, LogBuffer};
@@ -103,23 +104,25 @@ pub(super) async fn run(
     let state = inspect(docker, slot.id()).await?;
     let (stdout, stderr) = output.finish().await;
     let exit_code = state.exit_code.and_then(|code| i32::try_from(code).ok());
-    let oom = state.oom_killed == Some(true);
+    let oom = state.oom_killed == Some(true) || limit == Some(JobEnd::MemoryLimit);
     let own = match exit_code {
         Some(START_EXIT_CODE) if stderr.head.starts_with(START_FAILURE) => JobEnd::Setup(stderr.head.trim().to_owned()),
         // Also where the program outlived a child that was killed: it may have lost a part of its work.
-        Some(code) if oom && code != 0 => {
-            tracing::debug!(code, "killed for its memory");
-            JobEnd::MemoryLimit
-        }
+        Some(code) if oom && code != 0 => JobEnd::MemoryLimit,
         Some(code) => JobEnd::Exited { code },
         None => JobEnd::Setup("the engine does not say how the container ended".to_owned()),
     };
+    // A program that was quicker than the polling is over its limit all the same.
+    let over_disk = || usage::disk_excess(&watch.scratch, &launch.limits, 0).map(JobEnd::DiskLimit);
     let started = state.error.as_deref().unwrap_or_default();
     let end = match limit {
         Some(limit) => limit,
         None if !started.is_empty() => JobEnd::Setup(format!("the container did not start: {started}")),
         None if watch.over_cpu() && exit_code != Some(0) => JobEnd::CpuLimit,
-        None => own,
+        None => match own {
+            JobEnd::Exited { .. } => over_disk().unwrap_or(own),
+            own => own,
+        },
     };
     Ok(Ran {
         end,
@@ -281,6 +284,7 @@ struct Watch {
     /// The container's `/proc` and temporary file systems, where this process may look at them.
     proc: Option<OwnedFd>,
     temporary: Vec<OwnedFd>,
+    group: ForeignGroup,
     cpu_seconds: f64,
     peak_memory_bytes: u64,
 }
@@ -301,6 +305,7 @@ impl Watch {
                 Vec::new()
             },
             proc,
+            group: ForeignGroup::of_process(pid),
             cpu_seconds: 0.0,
             peak_memory_bytes: 0,
         }
@@ -312,7 +317,7 @@ impl Watch {
             .is_some_and(|limit| self.cpu_seconds + 1.0 > limit as f64)
     }
 
-    /// Looks at CPU and disk; the memory is the engine's to hold. Gives the limit that is passed.
+    /// Looks at CPU, disk, and whether the kernel has killed for memory. Gives the limit that is passed.
     fn look(&mut self) -> Option<JobEnd> {
         let mut nameless_disk = 0;
         if let Some(proc) = &self.proc {
@@ -321,7 +326,12 @@ impl Watch {
             nameless_disk = disk;
             let bytes = processes.resident_bytes + usage::filesystem_bytes(&self.temporary) + memory;
             self.peak_memory_bytes = self.peak_memory_bytes.max(bytes.min(self.limits.memory_bytes));
-            self.cpu_seconds = self.cpu_seconds.max(processes.cpu_seconds);
+            let cpu_seconds = self.group.cpu_seconds().unwrap_or(0.0).max(processes.cpu_seconds);
+            self.cpu_seconds = self.cpu_seconds.max(cpu_seconds);
+            // Where the kernel has killed one process of the job, the others may wait for it for ever.
+            if self.group.oom_kills() > 0 {
+                return Some(JobEnd::MemoryLimit);
+            }
             if self
                 .limits
                 .cpu_seconds

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::cgroup_removal::remove_group;
+use crate::sandbox::group::{self, MOUNTS};
 use crate::sandbox::job::Limits;
 
-const MOUNTS: &str = "/sys/fs/cgroup";
 const PERIOD_MICROS: u64 = 100_000;
 /// Start of the names of our groups.
 const PREFIX: &str = "clade-";
@@ -253,25 +253,12 @@ impl Cgroup {
 
     /// How often the kernel killed for memory in this group.
     pub(super) fn oom_kills(&self) -> u64 {
-        let file = if self.v2 { "memory.events" } else { "memory.oom_control" };
-        self.memory
-            .as_ref()
-            .and_then(|path| read_field(&path.join(file), "oom_kill"))
-            .unwrap_or(0)
+        self.memory.as_ref().map_or(0, |path| group::oom_kills(path, self.v2))
     }
 
     /// CPU seconds used in this group.
     pub(super) fn cpu_seconds(&self) -> Option<f64> {
-        let path = self.cpuacct.as_ref()?;
-        if self.v2 {
-            return read_field(&path.join("cpu.stat"), "usage_usec").map(|micros| micros as f64 / 1e6);
-        }
-        let nanos: u64 = fs::read_to_string(path.join("cpuacct.usage"))
-            .ok()?
-            .trim()
-            .parse()
-            .ok()?;
-        Some(nanos as f64 / 1e9)
+        group::cpu_seconds(self.cpuacct.as_ref()?, self.v2)
     }
 }
 
@@ -286,12 +273,6 @@ impl Drop for Cgroup {
     }
 }
 
-fn read_field(path: &Path, name: &str) -> Option<u64> {
-    let text = fs::read_to_string(path).ok()?;
-    text.lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
-}
-
 fn make_group(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(e),
@@ -301,12 +282,9 @@ fn make_group(path: &Path) -> io::Result<()> {
 
 /// Directory of this process's group in the tree of a v1 controller.
 fn parent_group(own: &str, controller: &str) -> Option<PathBuf> {
-    let group = own.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (names, group) = (fields.next()?, fields.next()?);
-        names.split(',').any(|name| name == controller).then_some(group)
-    })?;
-    let path = Path::new(MOUNTS).join(controller).join(group.trim_start_matches('/'));
+    let path = Path::new(MOUNTS)
+        .join(controller)
+        .join(group::group_of(own, controller)?);
     // In a container the path of the host may not exist: the root shown there is then the container's own group.
     Some(if path.is_dir() {
         path
