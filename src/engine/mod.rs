@@ -32,6 +32,8 @@ mod tasks;
 
 pub use defaults::Defaults;
 pub use error::{EngineError, Result};
+#[cfg(test)]
+pub(crate) use leases_table::LeasesTable;
 pub use names::{NEWEST_RUN, Subject};
 pub use notice::Notice;
 pub use open::{Engine, Extensions, OpenMode};

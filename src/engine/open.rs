@@ -98,7 +98,7 @@ impl Engine {
         let config = loaded.config.clone();
         let clock = extensions.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let store = open_store(&config, mode, &clock)?;
-        let (mut base, catalog) = build(&store).await?;
+        let (mut base, catalog) = build(&store, vec![("sandbox", Arc::new(LeasesTable(store.clone())))]).await?;
         let queries = Arc::new(Queries::new(store.clone(), base.clone()));
         let history = Arc::new(StoreHistory::new(store.clone(), Arc::clone(&queries)));
         base.register_udtf("policy_trace", Arc::new(PolicyTrace::new(Arc::clone(&history) as _)));
@@ -137,7 +137,6 @@ impl Engine {
                 .get(schema)
                 .ok_or_else(|| EngineError::Config(format!("the catalog has no schema {schema}")))
         };
-        tables("sandbox")?.register_virtual(Arc::new(LeasesTable(store.clone())))?;
         let system = tables("system")?;
         system.register_virtual(Arc::new(ModelsTable::new(services.models.clone(), store.clone())))?;
         system.register_virtual(Arc::new(PoliciesTable(store.clone())))?;

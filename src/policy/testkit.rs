@@ -19,6 +19,8 @@ use datafusion::datasource::ViewTable;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use crate::engine::LeasesTable;
+
 use super::{PolicyRow, read_rows, register_functions, shipped, views};
 
 extensions_options! {
@@ -224,6 +226,8 @@ impl History {
             schemas.entry(name.to_owned()).or_default();
         }
         schemas["system"].register_virtual(Arc::new(Budgets)).unwrap();
+        let leases = LeasesTable(self.store.clone());
+        schemas["sandbox"].register_virtual(Arc::new(leases)).unwrap();
         let mut config = SessionConfig::new()
             .with_target_partitions(2)
             .with_create_default_catalog_and_schema(false)

@@ -27,7 +27,7 @@ use super::logs::{CapturedLog, LogBuffer};
 use super::outcome::{Evaluation, JobEnd, JobOutcome, ResultState};
 use super::probe::{Probe, ask};
 use super::report::{Capability, CapabilityReport, IsolationReport, Layer};
-use super::scratch::{self, InstanceDir};
+use super::scratch::{Family, InstanceDir};
 use super::wait::{Waited, wait4};
 
 const BACKEND: &str = "process";
@@ -75,7 +75,7 @@ struct Ran {
 impl ProcessExecutor {
     /// Makes the directory of its jobs.
     pub fn new(options: ProcessOptions) -> Result<Self, SandboxError> {
-        let instance = InstanceDir::create(&options.scratch_root)?;
+        let instance = InstanceDir::create(Family::Processes, &options.scratch_root)?;
         Ok(Self { options, instance })
     }
 
@@ -313,7 +313,7 @@ impl Executor for ProcessExecutor {
 
     async fn sweep(&self) -> Result<usize, SandboxError> {
         let base = self.options.scratch_root.clone();
-        tokio::task::spawn_blocking(move || scratch::sweep(&base))
+        tokio::task::spawn_blocking(move || Family::Processes.sweep(&base))
             .await
             .map_err(|e| SandboxError::Helper(e.to_string()))
     }

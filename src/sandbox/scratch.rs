@@ -15,6 +15,60 @@ use super::SandboxError;
 
 const LOCK: &str = "lock";
 
+/// Back ends whose instances are swept together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// Programs are processes of this machine.
+    Processes,
+    /// Programs are containers, which have to go before their directories.
+    Containers,
+}
+
+impl Family {
+    /// Directory of all instances of this user.
+    fn directory(self, base: &Path) -> PathBuf {
+        let name = match self {
+            Self::Processes => "clade-sandbox",
+            Self::Containers => "clade-containers",
+        };
+        base.join(format!("{name}-{}", rustix::process::geteuid().as_raw()))
+    }
+
+    /// Instances whose owners are dead, with their directories.
+    pub(crate) fn dead(self, base: &Path) -> Vec<(String, PathBuf)> {
+        let mut dead = Vec::new();
+        for entry in fs::read_dir(self.directory(base)).into_iter().flatten().flatten() {
+            let path = entry.path();
+            // An instance is being made between its directory and its lock: leave the young ones alone.
+            let is_old = entry
+                .metadata()
+                .and_then(|m| m.modified())
+                .is_ok_and(|t| t.elapsed().is_ok_and(|age| age.as_secs() > 2));
+            if let Ok(name) = entry.file_name().into_string()
+                && !self.is_alive(base, &name)
+                && (is_old || path.join(LOCK).exists())
+            {
+                dead.push((name, path));
+            }
+        }
+        dead
+    }
+
+    /// Whether the owner of an instance lives: then it holds the lock.
+    pub(crate) fn is_alive(self, base: &Path, instance: &str) -> bool {
+        let Ok(file) = File::open(self.directory(base).join(instance).join(LOCK)) else {
+            return false;
+        };
+        flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+    }
+
+    /// Removes the directories of dead instances; gives how many.
+    pub(crate) fn sweep(self, base: &Path) -> usize {
+        let dead = self.dead(base);
+        dead.iter().filter(|(_, path)| remove_tree(path).is_ok()).count()
+    }
+}
+
 /// The directory of one executor: everything that its jobs leave lies below it. Its lock says that the owner lives.
 #[derive(Debug)]
 pub(crate) struct InstanceDir {
@@ -25,8 +79,8 @@ pub(crate) struct InstanceDir {
 
 impl InstanceDir {
     /// Makes a new directory below `base`.
-    pub(crate) fn create(base: &Path) -> Result<Self, SandboxError> {
-        let parent = family_dir(base);
+    pub(crate) fn create(family: Family, base: &Path) -> Result<Self, SandboxError> {
+        let parent = family.directory(base);
         make_own_dir(&parent)?;
         let name = format!("{}-{:08x}", std::process::id(), rand::random::<u32>());
         let path = parent.join(&name);
@@ -114,44 +168,11 @@ fn restrict(path: &Path) -> Result<(), SandboxError> {
         .map_err(|e| SandboxError::io("restrict", path)(e.into()))
 }
 
-/// Directory of all instances of this user.
-fn family_dir(base: &Path) -> PathBuf {
-    base.join(format!("clade-sandbox-{}", rustix::process::geteuid().as_raw()))
-}
-
-/// Whether the owner of an instance lives: then it holds the lock.
-pub(crate) fn is_alive(base: &Path, instance: &str) -> bool {
-    let Ok(file) = File::open(family_dir(base).join(instance).join(LOCK)) else {
-        return false;
-    };
-    flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
-}
-
 /// Takes the lock too, so that an instance counts as alive while its helper cleans up.
 pub(crate) fn share_lock(instance: &Path) -> io::Result<File> {
     let file = File::open(instance.join(LOCK))?;
     flock(&file, FlockOperation::NonBlockingLockShared)?;
     Ok(file)
-}
-
-/// Removes the directories of dead instances; gives how many.
-pub(crate) fn sweep(base: &Path) -> usize {
-    let family = family_dir(base);
-    let mut removed = 0;
-    for entry in fs::read_dir(&family).into_iter().flatten().flatten() {
-        let path = entry.path();
-        // An instance is being made between its directory and its lock: leave the young ones alone.
-        let old = entry
-            .metadata()
-            .and_then(|m| m.modified())
-            .is_ok_and(|t| t.elapsed().is_ok_and(|age| age.as_secs() > 2));
-        let name = entry.file_name();
-        let dead = name.to_str().is_some_and(|name| !is_alive(base, name));
-        if dead && (old || path.join(LOCK).exists()) && remove_tree(&path).is_ok() {
-            removed += 1;
-        }
-    }
-    removed
 }
 
 /// Removes a tree that a hostile program has made: any depth, any permissions, never through a link.
@@ -285,8 +306,8 @@ mod tests {
     #[test]
     fn a_link_in_the_place_of_the_directory_is_refused() {
         let base = tempfile::tempdir().unwrap();
-        symlink("/etc", family_dir(base.path())).unwrap();
-        let error = InstanceDir::create(base.path()).unwrap_err();
+        symlink("/etc", Family::Processes.directory(base.path())).unwrap();
+        let error = InstanceDir::create(Family::Processes, base.path()).unwrap_err();
         assert!(matches!(error, SandboxError::Config(_)), "{error}");
     }
 
@@ -298,13 +319,13 @@ mod tests {
     #[test]
     fn only_dead_instances_are_swept() {
         let base = tempfile::tempdir().unwrap();
-        let alive = InstanceDir::create(base.path()).unwrap();
-        let dead = InstanceDir::create(base.path()).unwrap();
-        let kept = family_dir(base.path()).join("4242-dead");
+        let alive = InstanceDir::create(Family::Processes, base.path()).unwrap();
+        let dead = InstanceDir::create(Family::Processes, base.path()).unwrap();
+        let kept = Family::Processes.directory(base.path()).join("4242-dead");
         fs::create_dir_all(kept.join("job-1/scratch")).unwrap();
         fs::write(kept.join(LOCK), "").unwrap();
         drop(dead);
-        assert_eq!(sweep(base.path()), 1);
+        assert_eq!(Family::Processes.sweep(base.path()), 1);
         assert!(alive.path().exists() && !kept.exists());
     }
 }

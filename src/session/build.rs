@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use clade_catalog::{Store, StoreSchema, catalog_schemas};
+use clade_catalog::{Store, StoreSchema, VirtualTable, catalog_schemas};
 use datafusion::catalog::{CatalogProvider, SchemaProvider};
 use datafusion::common::Result;
 use datafusion::datasource::ViewTable;
@@ -58,14 +58,20 @@ impl CatalogProvider for Catalog {
     }
 }
 
-/// Builds the session state of a store.
+/// A table that is made when it is read, with its schema.
+pub type SchemaTable = (&'static str, Arc<dyn VirtualTable>);
+
+/// Builds the session state of a store. `tables` are those beside the stored ones that shipped views read.
 ///
 /// # Errors
-/// When a function or view does not register; the shipped ones do, as tests prove.
-pub async fn build(store: &Store) -> Result<(SessionState, Arc<Catalog>)> {
+/// When a function, table or view does not register; the shipped ones do, as tests prove.
+pub async fn build(store: &Store, tables: Vec<SchemaTable>) -> Result<(SessionState, Arc<Catalog>)> {
     let mut schemas = catalog_schemas(store);
     for name in [RUN_SCHEMA, POLICY_SCHEMA] {
         schemas.entry(name.to_owned()).or_default();
+    }
+    for (schema, table) in tables {
+        schemas.entry(schema.to_owned()).or_default().register_virtual(table)?;
     }
     let catalog = Arc::new(Catalog { schemas });
     let mut config = SessionConfig::new()

@@ -15,6 +15,8 @@ use crate::sandbox::launch::SCRATCH;
 pub(super) const INSTANCE_LABEL: &str = "org.clade.instance";
 /// Label with the directory below which that executor works.
 pub(super) const BASE_LABEL: &str = "org.clade.scratch";
+/// Label with the user of that executor.
+pub(super) const USER_LABEL: &str = "org.clade.user";
 /// Where a container finds what to run.
 pub(super) const CONTROL: &str = "/clade";
 /// Most open files of one process.

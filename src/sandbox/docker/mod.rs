@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::options::{DockerOptions, Gpus};
 
 use self::cleaner::Cleaner;
-use self::container::{BASE_LABEL, INSTANCE_LABEL};
+use self::container::{BASE_LABEL, INSTANCE_LABEL, USER_LABEL};
 use self::run::Ran;
 use self::slot::{Maker, Slot};
 use super::SandboxError;
@@ -38,7 +38,7 @@ use super::job::{EvaluationSpec, JobSpec};
 use super::launch::{Collection, Launch};
 use super::outcome::{Collected, Evaluation, JobEnd, JobOutcome, ResultState};
 use super::report::{Capability, CapabilityReport, IsolationReport, Layer};
-use super::scratch::{self, InstanceDir};
+use super::scratch::{Family, InstanceDir};
 use super::seccomp::compile_filters;
 
 const BACKEND: &str = "docker";
@@ -88,7 +88,7 @@ impl DockerExecutor {
                 let docker = engine::connect(self.options.address.as_deref()).await?;
                 engine::require_image(&docker, &self.options.image).await?;
                 sweep(&docker, &self.options).await?;
-                let instance = Arc::new(InstanceDir::create(&self.options.scratch_root)?);
+                let instance = Arc::new(InstanceDir::create(Family::Containers, &self.options.scratch_root)?);
                 let cleaner = Cleaner::start(self.options.address.clone())?;
                 Ok(Engine {
                     docker,
@@ -249,10 +249,20 @@ impl Executor for DockerExecutor {
     }
 
     async fn sweep(&self) -> Result<usize, SandboxError> {
-        let docker = engine::connect(self.options.address.as_deref()).await?;
-        let containers = sweep(&docker, &self.options).await?;
         let base = self.options.scratch_root.clone();
-        let directories = tokio::task::spawn_blocking(move || scratch::sweep(&base))
+        // Most machines have no engine: it is asked only where somebody who used it is dead.
+        if Family::Containers.dead(&base).is_empty() {
+            return Ok(0);
+        }
+        let docker = match engine::connect(self.options.address.as_deref()).await {
+            Ok(docker) => docker,
+            Err(error) => {
+                tracing::warn!(%error, "containers of a process that was killed may be left");
+                return Ok(0);
+            }
+        };
+        let containers = sweep(&docker, &self.options).await?;
+        let directories = tokio::task::spawn_blocking(move || Family::Containers.sweep(&base))
             .await
             .map_err(|e| SandboxError::Helper(e.to_string()))?;
         Ok(containers + directories)
@@ -317,7 +327,11 @@ impl Evaluator for DockerExecutor {
 /// Removes the containers of executors that are dead; gives how many.
 async fn sweep(docker: &Docker, options: &DockerOptions) -> Result<usize, SandboxError> {
     let base = options.scratch_root.clone();
-    let filters = HashMap::from([("label", vec![format!("{BASE_LABEL}={}", base.display())])]);
+    let labels = [
+        format!("{BASE_LABEL}={}", base.display()),
+        format!("{USER_LABEL}={}", rustix::process::geteuid().as_raw()),
+    ];
+    let filters = HashMap::from([("label", labels.to_vec())]);
     let list = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
     let containers = docker
         .list_containers(Some(list))
@@ -326,7 +340,7 @@ async fn sweep(docker: &Docker, options: &DockerOptions) -> Result<usize, Sandbo
     let mut removed = 0;
     for container in containers {
         let instance = container.labels.as_ref().and_then(|labels| labels.get(INSTANCE_LABEL));
-        let is_left = instance.is_some_and(|instance| !scratch::is_alive(&base, instance));
+        let is_left = instance.is_some_and(|instance| !Family::Containers.is_alive(&base, instance));
         if let Some(id) = container.id.filter(|_| is_left)
             && cleaner::remove(docker, &id).await
         {

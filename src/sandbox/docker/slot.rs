@@ -12,7 +12,7 @@ use rustix::fs::{Gid, Mode, OFlags, Uid};
 use serde::Serialize;
 
 use super::cleaner::Remover;
-use super::container::{self, BASE_LABEL, INSTANCE_LABEL, Kind};
+use super::container::{self, BASE_LABEL, INSTANCE_LABEL, Kind, USER_LABEL};
 use super::engine::fault;
 use super::options::DockerOptions;
 use crate::sandbox::SandboxError;
@@ -97,6 +97,7 @@ impl Maker {
         let labels = HashMap::from([
             (INSTANCE_LABEL.to_owned(), self.instance.name().to_owned()),
             (BASE_LABEL.to_owned(), text(&options.scratch_root)?),
+            (USER_LABEL.to_owned(), rustix::process::geteuid().as_raw().to_string()),
         ]);
         let user = format!("{}:{}", uid.as_raw(), gid.as_raw());
         let body = container::describe(options, &kind, labels, user, &control, &scratch);

@@ -44,7 +44,7 @@ use super::launch::Launch;
 use super::outcome::{Evaluation, JobEnd, JobOutcome, ResultState};
 use super::probe::{Probe, ask};
 use super::report::{CapabilityReport, IsolationReport, Layer};
-use super::scratch::{self, InstanceDir};
+use super::scratch::{Family, InstanceDir};
 
 /// First argument that makes the binary the sandbox helper.
 pub(super) const HELPER_COMMAND: &str = "sandbox-helper";
@@ -167,7 +167,7 @@ impl NativeExecutor {
         if let Some(running) = running.as_ref().filter(|running| running.launcher.is_alive()) {
             return Ok(running.clone());
         }
-        let instance = InstanceDir::create(&self.options.scratch_root)?;
+        let instance = InstanceDir::create(Family::Processes, &self.options.scratch_root)?;
         let config = LauncherConfig {
             instance_dir: instance.path().to_owned(),
             instance: instance.name().to_owned(),
@@ -289,10 +289,10 @@ impl Executor for NativeExecutor {
     async fn sweep(&self) -> Result<usize, SandboxError> {
         let base = self.options.scratch_root.clone();
         tokio::task::spawn_blocking(move || {
-            let removed = scratch::sweep(&base);
+            let removed = Family::Processes.sweep(&base);
             cgroup::sweep(|instance| {
                 let owner = instance.split('-').next().unwrap_or_default();
-                scratch::is_alive(&base, instance) || std::path::Path::new("/proc").join(owner).exists()
+                Family::Processes.is_alive(&base, instance) || std::path::Path::new("/proc").join(owner).exists()
             });
             removed
         })
