@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use bollard::Docker;
+use bollard::errors::Error;
 use bollard::query_parameters::RemoveContainerOptionsBuilder;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -109,6 +110,10 @@ pub(super) async fn remove(docker: &Docker, id: &str) -> bool {
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
     match docker.remove_container(id, Some(options)).await {
         Ok(()) => true,
+        // Somebody else has removed it, or is about to: two processes that start sweep the same containers.
+        Err(Error::DockerResponseServerError {
+            status_code: 404 | 409, ..
+        }) => true,
         Err(error) => {
             tracing::warn!(container = id, %error, "a container is left; the next start removes it");
             false
