@@ -158,3 +158,38 @@ fn an_ordinary_user_gets_the_same_layers() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_that_a_container_could_not_read_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    let Some(docker) = bench.docker() else { return };
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let data = bench.data.join("train.csv");
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let error = docker
+        .run(bench.job("print(1)", small_limits()), &token())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("train.csv") && error.contains("chmod"), "{error}");
+    bench.finish(docker);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn containers_of_jobs_at_the_same_time_do_not_meet() {
+    let bench = Bench::new();
+    let Some(docker) = bench.docker() else { return };
+    // The engine's own init is the other process of a container.
+    let meeting = MEETING.replace("== [str(os.getpid())]", "== sorted(['1', str(os.getpid())], key=int)");
+    let cancel = token();
+    let run = || docker.run(bench.job(&meeting, small_limits()), &cancel);
+    let (a, b, c) = tokio::join!(run(), run(), run());
+    for outcome in [a, b, c] {
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.stdout.text(), "alone\n", "{}", outcome.stderr.text());
+    }
+    bench.finish(docker);
+}

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -73,6 +74,36 @@ fn text(path: &Path) -> Result<String, SandboxError> {
         .ok_or_else(|| SandboxError::Config(format!("the path {} is not valid UTF-8", path.display())))
 }
 
+/// Refuses inputs that only root can read: to a container, which has another user, they would be there and could not be opened.
+fn check_readable(path: &Path) -> Result<(), SandboxError> {
+    let is_readable = |path: &Path| {
+        fs::metadata(path).map(|found| {
+            let wanted = if found.is_dir() { 0o005 } else { 0o004 };
+            found.permissions().mode() & wanted == wanted
+        })
+    };
+    let refuse = |path: &Path| {
+        SandboxError::Config(format!(
+            "containers run as another user, who cannot read {}; make it readable (chmod -R a+rX), or use the native executor",
+            path.display()
+        ))
+    };
+    if !is_readable(path).map_err(SandboxError::io("examine", path))? {
+        return Err(refuse(path));
+    }
+    if !path.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(path).map_err(SandboxError::io("list", path))? {
+        let inside = entry.map_err(SandboxError::io("list", path))?.path();
+        // A link that leads nowhere is nothing that could be read.
+        if matches!(is_readable(&inside), Ok(false)) {
+            return Err(refuse(&inside));
+        }
+    }
+    Ok(())
+}
+
 impl Maker {
     /// Makes the directories and the container for a launch.
     pub(super) async fn make(&self, launch: &Launch) -> Result<Slot, SandboxError> {
@@ -94,6 +125,11 @@ impl Maker {
             inputs: inputs(launch, &control)?,
             limits: launch.limits.clone(),
         };
+        if is_root {
+            kind.inputs
+                .iter()
+                .try_for_each(|(source, _)| check_readable(Path::new(source)))?;
+        }
         let labels = HashMap::from([
             (INSTANCE_LABEL.to_owned(), self.instance.name().to_owned()),
             (BASE_LABEL.to_owned(), text(&options.scratch_root)?),
