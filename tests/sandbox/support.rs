@@ -145,7 +145,8 @@ pub fn has_docker() -> bool {
 
 /// Containers, running or not, that executors with this scratch directory have made.
 pub fn containers_below(scratch_root: &Path) -> Vec<String> {
-    if !has_docker() {
+    let is_used = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(FAMILIES[1]);
+    if !std::fs::read_dir(scratch_root).unwrap().flatten().any(is_used) {
         return Vec::new();
     }
     let output = Command::new("docker")
@@ -203,12 +204,15 @@ pub fn program(name: &str) -> String {
         .to_owned()
 }
 
+/// Folders that back ends leave, empty, for the next of their kind.
+const FAMILIES: [&str; 2] = ["clade-sandbox-", "clade-containers-"];
+
 fn files_below(path: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = entry.file_name();
-        let is_family = name.to_string_lossy().starts_with("clade-sandbox-");
+        let is_family = FAMILIES.iter().any(|family| name.to_string_lossy().starts_with(family));
         if !is_family {
             found.push(path.clone());
         }
