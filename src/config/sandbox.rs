@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::docker::DockerConfig;
+use super::native::NativeConfig;
 use super::{ByteSize, machine};
 
 /// How programs run, and the limits of one job.
@@ -39,6 +40,8 @@ pub struct SandboxConfig {
     pub submission_size: ByteSize,
     /// Wall time of one evaluation, in seconds.
     pub evaluation_seconds: u64,
+    /// The back end of jails.
+    pub native: NativeConfig,
     /// The container back end.
     pub docker: DockerConfig,
 }

@@ -318,10 +318,16 @@ fn sandboxes(config: &Config) -> Result<Sandboxes> {
         path: config.store.path.clone(),
         source,
     })?;
+    let rootfs = config.sandbox.native.rootfs.clone();
+    let native_python = match &rootfs {
+        Some(_) => config.sandbox.native.rootfs_python.clone(),
+        None => python.clone(),
+    };
     let native = Arc::new(NativeExecutor::new(NativeOptions {
+        rootfs,
         hidden: vec![store],
         warm_cpus: config.sandbox.cpus,
-        ..NativeOptions::new(python.clone()).with_warm_pool()
+        ..NativeOptions::new(native_python).with_warm_pool()
     })?);
     let process = Arc::new(ProcessExecutor::new(ProcessOptions::new(python))?);
     let docker = &config.sandbox.docker;

@@ -41,7 +41,7 @@ pub use docker::{DockerExecutor, DockerOptions, Gpus};
 pub use error::SandboxError;
 pub use executor::{Evaluator, Executor};
 #[cfg(target_os = "linux")]
-pub use image::{BuiltImage, ImageSource, ImageSpec, REQUIREMENTS, build_image};
+pub use image::{BuiltImage, ImageSource, ImageSpec, ImageTarget, REQUIREMENTS, build_image};
 pub use job::{EvaluationSpec, JobSpec, Limits, PROGRAM_NAME};
 pub use logs::CapturedLog;
 #[cfg(target_os = "linux")]

@@ -8,7 +8,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::terminal::note;
 use crate::engine::EngineError;
-use crate::sandbox::{ImageSource, ImageSpec, REQUIREMENTS, build_image};
+use crate::sandbox::{ImageSource, ImageSpec, ImageTarget, REQUIREMENTS, build_image};
 
 /// Arguments of `clade sandbox`.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ enum SandboxAction {
 
 #[derive(Debug, Subcommand)]
 enum ImageAction {
-    /// Make the image in which the docker executor runs programs: Python with pinned packages, nothing else.
+    /// Make the image in which the docker executor runs programs, or a root tree for the native one: Python with pinned packages.
     ///
     /// An image that was made of the same parts stays as it is. Needs Docker or Podman, root, and pip of the configured
     /// interpreter; without a registry also debootstrap.
@@ -40,6 +40,9 @@ struct BuildArgs {
     /// Name of the image [default: sandbox.docker.image of the configuration].
     #[arg(long)]
     image: Option<String>,
+    /// Make a folder with the same files instead, for sandbox.native.rootfs.
+    #[arg(long, value_name = "DIR", conflicts_with = "image")]
+    rootfs: Option<PathBuf>,
     /// What it is made from: auto (a Python image where a registry can be reached, else Debian packages), debian, or an image with
     /// Python and its venv module.
     #[arg(long, default_value = "auto", value_name = "SOURCE")]
@@ -76,7 +79,10 @@ async fn build(args: BuildArgs, context: &Context) -> Result<(), CliError> {
     };
     let spec = ImageSpec {
         address: config.sandbox.docker.address.clone(),
-        image: args.image.unwrap_or_else(|| config.sandbox.docker.image.clone()),
+        target: match args.rootfs {
+            Some(folder) => ImageTarget::Folder(folder),
+            None => ImageTarget::Engine(args.image.unwrap_or_else(|| config.sandbox.docker.image.clone())),
+        },
         source: ImageSource::from(args.from.as_str()),
         requirements,
         python: config.python.resolve(&config.store.path, &cwd),
@@ -87,11 +93,15 @@ async fn build(args: BuildArgs, context: &Context) -> Result<(), CliError> {
     let built = build_image(&spec, &|step| note(step))
         .await
         .map_err(EngineError::from)?;
-    let (image, id) = (&spec.image, &built.id);
+    let what = match &spec.target {
+        ImageTarget::Engine(image) => format!("image {image}"),
+        ImageTarget::Folder(_) => "root tree".to_owned(),
+    };
+    let id = &built.id;
     if built.was_current {
-        note(format_args!("the image {image} is current: {id}"));
+        note(format_args!("the {what} is current: {id}"));
     } else {
-        note(format_args!("made the image {image}: {id}"));
+        note(format_args!("made the {what}: {id}"));
     }
     Ok(())
 }

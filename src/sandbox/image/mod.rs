@@ -3,6 +3,7 @@
 mod base;
 mod command;
 mod debian;
+mod folder;
 mod import;
 mod python;
 
@@ -48,13 +49,22 @@ impl From<&str> for ImageSource {
     }
 }
 
+/// What is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImageTarget {
+    /// An image of the engine with this name, a tag included or not.
+    Engine(String),
+    /// A folder with the root tree, for jails.
+    Folder(PathBuf),
+}
+
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct ImageSpec {
     /// Address of the engine; `None` for `DOCKER_HOST` or the usual place.
     pub address: Option<String>,
-    /// Name of the image, a tag included or not.
-    pub image: String,
+    /// What is made.
+    pub target: ImageTarget,
     /// What it is made from.
     pub source: ImageSource,
     /// Pinned packages, in the format of pip.
@@ -69,10 +79,10 @@ pub struct ImageSpec {
     pub force: bool,
 }
 
-/// The image that is there now.
+/// What is there now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuiltImage {
-    /// Id as the engine gives it.
+    /// Id as the engine gives it, or the folder.
     pub id: String,
     /// It was there already, made of the same parts.
     pub was_current: bool,
@@ -83,26 +93,15 @@ pub struct BuiltImage {
 /// # Errors
 /// When the engine, the registry, the packages or a command of the way fail; nothing of a half-made image stays.
 pub async fn build_image(spec: &ImageSpec, tell: &(dyn Fn(&str) + Send + Sync)) -> Result<BuiltImage, SandboxError> {
-    let docker = engine::connect(spec.address.as_deref()).await?;
-    let base = match &spec.source {
-        ImageSource::Debian => None,
-        ImageSource::Base(base) => {
-            base::fetch(&docker, base, tell).await?;
-            Some(base.as_str())
-        }
-        ImageSource::Auto => match base::fetch(&docker, REGISTRY_BASE, tell).await {
-            Ok(()) => Some(REGISTRY_BASE),
-            Err(error) => {
-                tell(&format!("{error}; Debian packages are taken instead"));
-                None
-            }
-        },
-    };
-    let inputs = inputs_digest(spec, base);
+    let base = fetch_base(spec, tell).await?;
+    let inputs = inputs_digest(spec, base.as_ref().map(|(_, base)| *base));
     if !spec.force
-        && let Some(id) = current(&docker, &spec.image, &inputs).await?
+        && let Some(id) = current(spec, &inputs).await?
     {
         return Ok(BuiltImage { id, was_current: true });
+    }
+    if let ImageTarget::Folder(folder) = &spec.target {
+        folder::check(folder, spec.force)?;
     }
     if !rustix::process::geteuid().is_root() {
         return Err(SandboxError::Image {
@@ -117,15 +116,21 @@ pub async fn build_image(spec: &ImageSpec, tell: &(dyn Fn(&str) + Send + Sync)) 
         .map_err(SandboxError::io("make a folder in", &spec.work_dir))?;
     let root = work.path().join("root");
     let variables = match base {
-        Some(base) => base::unpack(&docker, base, &root, tell).await?,
+        Some((docker, base)) => base::unpack(&docker, base, &root, tell).await?,
         None => {
             debian::install(&spec.mirror, &root, tell).await?;
             Vec::new()
         }
     };
     python::install(spec, &root, tell).await?;
-    tell(&format!("importing the image {}", spec.image));
-    let id = import::import(&docker, &root, &spec.image, settings(&variables, &inputs)).await?;
+    let id = match &spec.target {
+        ImageTarget::Engine(image) => {
+            tell(&format!("importing the image {image}"));
+            let docker = engine::connect(spec.address.as_deref()).await?;
+            import::import(&docker, &root, image, settings(&variables, &inputs)).await?
+        }
+        ImageTarget::Folder(folder) => folder::keep(&root, folder, &inputs).await?,
+    };
     Ok(BuiltImage { id, was_current: false })
 }
 
@@ -145,8 +150,39 @@ fn inputs_digest(spec: &ImageSpec, base: Option<&str>) -> String {
     hex::encode(hash.finalize())
 }
 
-/// Id of the image of this name when it was made of these parts.
-async fn current(docker: &Docker, image: &str, inputs: &str) -> Result<Option<String>, SandboxError> {
+/// The base to build on, and the engine that has it; none for Debian packages.
+async fn fetch_base<'a>(
+    spec: &'a ImageSpec,
+    tell: &(dyn Fn(&str) + Send + Sync),
+) -> Result<Option<(Docker, &'a str)>, SandboxError> {
+    let address = spec.address.as_deref();
+    match &spec.source {
+        ImageSource::Debian => Ok(None),
+        ImageSource::Base(base) => {
+            let docker = engine::connect(address).await?;
+            base::fetch(&docker, base, tell).await?;
+            Ok(Some((docker, base)))
+        }
+        ImageSource::Auto => {
+            let docker = engine::connect(address).await?;
+            match base::fetch(&docker, REGISTRY_BASE, tell).await {
+                Ok(()) => Ok(Some((docker, REGISTRY_BASE))),
+                Err(error) => {
+                    tell(&format!("{error}; Debian packages are taken instead"));
+                    Ok(None)
+                }
+            }
+        }
+    }
+}
+
+/// What is there already when it was made of these parts.
+async fn current(spec: &ImageSpec, inputs: &str) -> Result<Option<String>, SandboxError> {
+    let image = match &spec.target {
+        ImageTarget::Folder(folder) => return Ok(folder::current(folder, inputs)),
+        ImageTarget::Engine(image) => image,
+    };
+    let docker = engine::connect(spec.address.as_deref()).await?;
     let found = match docker.inspect_image(image).await {
         Ok(found) => found,
         Err(Error::DockerResponseServerError { status_code: 404, .. }) => return Ok(None),
@@ -203,7 +239,7 @@ mod tests {
     fn other_packages_or_another_base_make_another_image() {
         let spec = ImageSpec {
             address: None,
-            image: "clade-sandbox".to_owned(),
+            target: ImageTarget::Engine("clade-sandbox".to_owned()),
             source: ImageSource::Auto,
             requirements: "numpy==2.4.6\n".to_owned(),
             python: PathBuf::from("python3"),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use super::protocol::Environment;
+use super::protocol::{Environment, Shown};
 use super::root::OWN;
 use crate::sandbox::SandboxError;
 
@@ -84,7 +84,7 @@ impl Environment {
         let below_link = |path: &Path| linked.iter().any(|(link, _)| path.starts_with(link));
         // Shorter paths sort first, so a directory stands before everything below it.
         for path in wanted {
-            if below_link(&path) || environment.visible.iter().any(|shown| path.starts_with(shown)) {
+            if below_link(&path) || environment.visible.iter().any(|shown| path.starts_with(&shown.target)) {
                 continue;
             }
             if path == Path::new("/") {
@@ -93,8 +93,52 @@ impl Environment {
                     reason: "its prefix is the root directory, and that cannot be shown to a candidate".to_owned(),
                 });
             }
-            environment.visible.push(path);
+            environment.visible.push(Shown {
+                source: path.clone(),
+                target: path,
+            });
         }
+        environment.check_hidden(hidden)?;
+        Ok(environment)
+    }
+
+    /// Shows a root tree, as `clade sandbox image build --rootfs` makes one, in the place of the host's files. `python` is a path in it.
+    pub(super) fn of_tree(
+        root: &Path,
+        python: &Path,
+        extra: &[PathBuf],
+        hidden: &[PathBuf],
+    ) -> Result<Self, SandboxError> {
+        let inside = |place: &Path| root.join(place.strip_prefix("/").unwrap_or(place));
+        // The interpreter may be a link that leads somewhere only inside the tree.
+        if !python.is_absolute() || inside(python).symlink_metadata().is_err() {
+            return Err(SandboxError::Interpreter {
+                path: python.to_owned(),
+                reason: format!(
+                    "it is not in the root tree {}; clade sandbox image build --rootfs makes one with it",
+                    root.display()
+                ),
+            });
+        }
+        let mut environment = Self {
+            python: python.to_owned(),
+            ..Self::default()
+        };
+        for place in SYSTEM.into_iter().chain(["/opt"]).chain(SYSTEM_FILES).map(Path::new) {
+            let source = inside(place);
+            match std::fs::read_link(&source) {
+                Ok(target) => environment.links.push((place.to_owned(), target)),
+                Err(_) if source.exists() => environment.visible.push(Shown {
+                    source,
+                    target: place.to_owned(),
+                }),
+                Err(_) => {}
+            }
+        }
+        environment.visible.extend(extra.iter().map(|path| Shown {
+            source: path.clone(),
+            target: path.clone(),
+        }));
         environment.check_hidden(hidden)?;
         Ok(environment)
     }
@@ -103,7 +147,7 @@ impl Environment {
     fn check_hidden(&self, hidden: &[PathBuf]) -> Result<(), SandboxError> {
         for secret in hidden {
             let secret = secret.canonicalize().unwrap_or_else(|_| secret.clone());
-            let shown = self.visible.iter().find(|path| {
+            let shown = self.visible.iter().map(|shown| &shown.source).find(|path| {
                 let path = path.canonicalize().unwrap_or_else(|_| (*path).clone());
                 secret.starts_with(&path)
             });
@@ -158,7 +202,13 @@ mod tests {
 
     fn shown(visible: &[&str]) -> Environment {
         Environment {
-            visible: visible.iter().map(PathBuf::from).collect(),
+            visible: visible
+                .iter()
+                .map(|path| Shown {
+                    source: PathBuf::from(path),
+                    target: PathBuf::from(path),
+                })
+                .collect(),
             ..Environment::default()
         }
     }
@@ -185,6 +235,21 @@ mod tests {
         // Folders that users have, also where they end like the candidate's own.
         assert!(check_own(&place("/scratch/env/bin/python")).is_ok());
         assert!(check_own(&place("/data/env/bin/python")).is_ok());
+    }
+
+    #[test]
+    fn a_tree_without_the_interpreter_is_refused() {
+        let tree = tempfile::tempdir().unwrap();
+        let python = Path::new("/opt/venv/bin/python3");
+        let error = Environment::of_tree(tree.path(), python, &[], &[]).unwrap_err();
+        assert!(error.to_string().contains("--rootfs"), "{error}");
+        std::fs::create_dir_all(tree.path().join("opt/venv/bin")).unwrap();
+        std::os::unix::fs::symlink("/usr/bin/python3", tree.path().join("opt/venv/bin/python3")).unwrap();
+        std::os::unix::fs::symlink("usr/bin", tree.path().join("bin")).unwrap();
+        let environment = Environment::of_tree(tree.path(), python, &[], &[]).unwrap();
+        assert_eq!(environment.links, [(PathBuf::from("/bin"), PathBuf::from("usr/bin"))]);
+        assert_eq!(environment.visible.len(), 1);
+        assert_eq!(environment.visible[0].target, PathBuf::from("/opt"));
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub const DEFAULT_PRELOAD: [&str; 14] = [
 pub struct NativeOptions {
     /// Python interpreter of candidates and metrics; a virtual environment's is fine.
     pub python: PathBuf,
+    /// Root tree that candidates see in the place of the host's files, such as the one of the docker image; `python` is a path in it.
+    pub rootfs: Option<PathBuf>,
     /// Program that runs as the helper; by default this program itself.
     pub helper: Option<PathBuf>,
     /// Directory below which job directories are made.
@@ -105,6 +107,7 @@ impl NativeOptions {
     pub fn new(python: impl Into<PathBuf>) -> Self {
         Self {
             python: python.into(),
+            rootfs: None,
             helper: None,
             scratch_root: std::env::temp_dir(),
             grace: Duration::from_secs(5),
@@ -152,7 +155,11 @@ impl NativeExecutor {
             Some(helper) => helper.clone(),
             None => std::env::current_exe().map_err(SandboxError::io("find", "the running program"))?,
         };
-        let environment = Environment::of(&options.python, &options.visible, &options.hidden)?;
+        let (python, visible, hidden) = (&options.python, &options.visible, &options.hidden);
+        let environment = match &options.rootfs {
+            Some(root) => Environment::of_tree(root, python, visible, hidden)?,
+            None => Environment::of(python, visible, hidden)?,
+        };
         Ok(Self {
             options,
             helper,
@@ -283,7 +290,11 @@ impl Executor for NativeExecutor {
     }
 
     async fn probe(&self, code: &str, modules: &[String]) -> Result<Probe, SandboxError> {
-        ask(&self.options.python, code, modules).await
+        // The interpreter of a root tree runs nowhere but inside.
+        match self.options.rootfs {
+            Some(_) => Ok(Probe::default()),
+            None => ask(&self.options.python, code, modules).await,
+        }
     }
 
     async fn sweep(&self) -> Result<usize, SandboxError> {

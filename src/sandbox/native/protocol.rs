@@ -43,10 +43,19 @@ pub(super) struct LauncherConfig {
 pub(super) struct Environment {
     /// The interpreter.
     pub(super) python: PathBuf,
-    /// Paths shown at the same place.
-    pub(super) visible: Vec<PathBuf>,
+    /// Paths of the host with the places where they are shown.
+    pub(super) visible: Vec<Shown>,
     /// Links that the root directory holds, such as `/lib -> usr/lib`.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
+}
+
+/// A path of the host that every jail shows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Shown {
+    /// On the host.
+    pub(super) source: PathBuf,
+    /// In the jail.
+    pub(super) target: PathBuf,
 }
 
 /// Answer of the launcher to its configuration.

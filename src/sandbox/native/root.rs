@@ -85,8 +85,9 @@ fn readable_by_all(fd: &OwnedFd) -> bool {
 /// The trees that every jail of the environment shows.
 pub(super) fn environment_trees(environment: &Environment) -> Result<Vec<Tree>, String> {
     let mut trees = Vec::new();
-    for path in &environment.visible {
-        trees.push(take_tree(path, &path.to_string_lossy(), Access::Read(None))?);
+    for shown in &environment.visible {
+        let target = shown.target.to_string_lossy();
+        trees.push(take_tree(&shown.source, &target, Access::Read(None))?);
     }
     for device in DEVICES {
         trees.push(take_tree(Path::new(device), device, Access::Device)?);
