@@ -40,10 +40,26 @@ async fn inner_ordinary_user() {
     let mut options = bench.options().with_warm_pool();
     options.preload = Some(vec!["json".to_owned()]);
     let native = NativeExecutor::new(options).unwrap();
+    // Leaves keys of this user in the kernel, whose names are in sight where nothing hides them.
+    let process = bench.process();
+    for name in ["kernel.py", "masked.py"] {
+        let outcome = process
+            .run(bench.job(&program(name), small_limits()), &token())
+            .await
+            .unwrap();
+        expect_success(name, &outcome);
+        let text = outcome.stdout.text();
+        assert!(
+            name != "masked.py" || text.contains("/proc/keys"),
+            "the keys prove nothing: {text}"
+        );
+    }
+    drop(process);
     for warm in [false, true] {
-        for name in ["kernel.py", "outside.py", "privileges.py", "meeting.py"] {
+        for name in ["kernel.py", "outside.py", "privileges.py", "masked.py", "meeting.py"] {
             let mut job = bench.job(&program(name), small_limits());
             job.env.insert("JAILED".to_owned(), "1".to_owned());
+            job.env.insert("BACKEND".to_owned(), "native".to_owned());
             let outside = bench.out.display().to_string();
             let meeting = [("CASE", "G38"), ("GROUP", "users"), ("NAME", "a"), ("PAUSE", "0")];
             let variables = meeting.into_iter().chain([("OUTSIDE", outside.as_str())]);

@@ -81,6 +81,14 @@ async fn e30_what_a_killed_launcher_leaves_goes_with_the_back_end() {
     // Whatever becomes of the job: it ends, and nobody but the back end can clean up.
     native.run(job, &token()).await.unwrap();
     killer.await.unwrap();
+    let begin = Instant::now();
+    while !processes_with(&bench.mark()).is_empty() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(5),
+            "the job outlived its launcher"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     bench.finish(native);
 }
 
