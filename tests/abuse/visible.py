@@ -15,7 +15,7 @@ def can_write(folder):
 
 
 # Without a sandbox, one place shows it.
-places = {line.split()[1] for line in open("/proc/self/mounts")} if os.environ.get("JAILED") else {"/"}
+places = {line.split()[1] for line in open("/proc/self/mounts")} if os.environ.get("JAILED") else {os.path.dirname(os.environ["DATA_DIR"])}
 print(json.dumps({
     "root": sorted(os.listdir("/")),
     "dev": sorted(os.listdir("/dev")),
