@@ -1,4 +1,4 @@
-"""Four processes calculate for two seconds; prints the CPU seconds they got."""
+"""Case D19: four processes calculate for two seconds; prints the CPU seconds they got."""
 import os
 import time
 

@@ -1,4 +1,4 @@
-"""Calculates for ever, in two processes."""
+"""Case D19: calculates for ever, in two processes."""
 import os
 
 os.fork()

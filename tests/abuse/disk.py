@@ -1,4 +1,4 @@
-"""Fills the scratch directory in the way that KIND names."""
+"""Cases D20 and D23: fills the scratch directory in the way that KIND names."""
 import os
 import time
 

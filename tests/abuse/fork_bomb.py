@@ -1,4 +1,4 @@
-"""Doubles for ever."""
+"""Case D17: doubles for ever."""
 import os
 
 while True:

@@ -1,4 +1,4 @@
-"""Ways not to end, by KIND."""
+"""Cases E24 to E31: ways not to end, by KIND."""
 import os
 import signal
 import subprocess
@@ -40,6 +40,31 @@ elif kind == "ignore_term":
 elif kind == "stop_itself":
     os.kill(os.getpid(), signal.SIGSTOP)
     forever()
+elif kind == "stop_parent":
+    # Only in a jail, as below.
+    for target in {1, os.getppid()} - {0} if os.environ.get("JAILED") else ():
+        try:
+            os.kill(target, signal.SIGSTOP)
+        except OSError:
+            pass
+    time.sleep(0.2)
+elif kind == "kill_init":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.environ.get("JAILED"):
+        try:
+            os.kill(1, signal.SIGKILL)
+        except OSError:
+            print("held", flush=True)
+        else:
+            print("ignored", flush=True)
+        time.sleep(0.5)
+        print("alive", flush=True)
+elif kind == "clock":
+    if os.environ.get("JAILED"):
+        try:
+            time.clock_settime(time.CLOCK_REALTIME, time.time() + 86_400)
+        except OSError:
+            print("held", flush=True)
 elif kind == "kill_all":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     # Only in a jail: anywhere else this would be the end of the machine's session.

@@ -1,4 +1,4 @@
-"""Writes MEGABYTES to the stream that KIND names, then the word `end`."""
+"""Case D21: writes MEGABYTES to the stream that KIND names, then the word `end`."""
 import os
 
 kind, megabytes = os.environ["KIND"], int(os.environ["MEGABYTES"])

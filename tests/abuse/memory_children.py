@@ -1,4 +1,4 @@
-"""Many children take a little each."""
+"""Case D18: many children take a little each."""
 import os
 import time
 

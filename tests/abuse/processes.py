@@ -1,4 +1,4 @@
-"""Counts how many processes and threads can live at once, and prints the number."""
+"""Case D17: counts how many processes and threads can live at once, and prints the number."""
 import os
 import sys
 import threading

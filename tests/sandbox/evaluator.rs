@@ -1,157 +1,16 @@
-//! Submissions of every kind, and metrics of every kind.
+//! Metrics of every kind, and tasks that lack something.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use clade::sandbox::{
-    CandidateJob, CandidateResult, Evaluation, EvaluationSpec, Evaluator, Limits, NativeExecutor, ResultState, Scoring,
-};
+use clade::sandbox::{CandidateJob, CandidateResult, Evaluation, Evaluator, NativeExecutor, ResultState, Scoring};
 
-use super::support::{Bench, program, small_limits, token};
-
-const METRIC: &str = r#"
-import pandas as pd
-
-class PairMetrics:
-    higher_is_better = True
-
-    def validate_submission(self, submission, ground_truth):
-        if list(submission.columns) != ["id", "y"]:
-            raise ValueError(f"wrong columns: {list(submission.columns)[:5]}")
-        if sorted(submission["id"]) != sorted(ground_truth["id"]):
-            raise ValueError("the ids do not match")
-        if not pd.to_numeric(submission["y"], errors="coerce").abs().lt(1e9).all():
-            raise ValueError("predictions must be finite numbers")
-
-    def evaluate(self, y_true=None, y_pred=None):
-        merged = y_true.merge(y_pred, on="id")
-        return float((merged["y_x"] == merged["y_y"]).mean())
-"#;
-
-struct Task {
-    bench: Bench,
-    metric: PathBuf,
-    answers: PathBuf,
-}
-
-impl Task {
-    fn new(metric: &str) -> Self {
-        let bench = Bench::new();
-        let (metric_path, answers) = (
-            bench.root.path().join("metric.py"),
-            bench.root.path().join("ánswers.csv"),
-        );
-        std::fs::write(&metric_path, metric).unwrap();
-        std::fs::write(&answers, "id,y\n0,0\n1,1\n2,0\n3,1\n").unwrap();
-        Self {
-            bench,
-            metric: metric_path,
-            answers,
-        }
-    }
-
-    fn spec(&self, submission: &str, warm: bool) -> EvaluationSpec {
-        let path = self.bench.out.join("sübmission.csv");
-        std::fs::write(&path, submission).unwrap();
-        EvaluationSpec {
-            metric_py: self.metric.clone(),
-            answers: vec![self.answers.clone()],
-            submission: path,
-            limits: Limits {
-                wall: Duration::from_secs(20),
-                memory_bytes: 2 << 30,
-                ..Limits::for_evaluation()
-            },
-            warm,
-        }
-    }
-
-    fn candidate(&self, kind: &str) -> CandidateJob {
-        let secret = self.answers.display().to_string();
-        CandidateJob {
-            job_id: kind.to_owned(),
-            code: program("submissions.py"),
-            data_dir: self.bench.data.clone(),
-            scoring: Scoring::Metric {
-                metric_py: self.metric.clone(),
-                answers: vec![self.answers.clone()],
-            },
-            env: [("KIND".to_owned(), kind.to_owned()), ("SECRET".to_owned(), secret)].into(),
-            limits: small_limits(),
-            evaluation_limits: Limits {
-                memory_bytes: 2 << 30,
-                ..Limits::for_evaluation()
-            },
-            output_name: "submission.csv".to_owned(),
-            output_is_folder: false,
-            output_dir: self.bench.out.clone(),
-            warm: false,
-            warm_evaluation: true,
-            self_reported: |_| None,
-        }
-    }
-}
-
-/// kind, state, a word of the detail, score
-const SUBMISSIONS: &[(&str, ResultState, &str, Option<f64>)] = &[
-    ("good", ResultState::Success, "", Some(1.0)),
-    ("nothing", ResultState::SubmissionMissing, "wrote no", None),
-    ("symlink", ResultState::SubmissionMissing, "symbolic link", None),
-    ("symlink_inside", ResultState::SubmissionMissing, "symbolic link", None),
-    ("hard_link", ResultState::SubmissionMissing, "hard link", None),
-    ("fifo", ResultState::SubmissionMissing, "pipe", None),
-    ("directory", ResultState::SubmissionMissing, "directory", None),
-    ("socket", ResultState::SubmissionMissing, "socket", None),
-    ("huge", ResultState::SubmissionMissing, "limit", None),
-    ("sparse", ResultState::SubmissionMissing, "limit", None),
-    ("other_case", ResultState::SubmissionMissing, "wrote no", None),
-    ("unreadable", ResultState::Success, "", Some(1.0)),
-    ("bom", ResultState::Success, "", Some(1.0)),
-    ("crlf", ResultState::Success, "", Some(1.0)),
-    ("empty", ResultState::ScoringFailed, "EmptyDataError", None),
-    ("header_only", ResultState::ScoringFailed, "ids", None),
-    ("nul", ResultState::ScoringFailed, "", None),
-    ("text", ResultState::ScoringFailed, "columns", None),
-    ("nan", ResultState::ScoringFailed, "finite", None),
-    ("infinite", ResultState::ScoringFailed, "finite", None),
-    ("duplicate", ResultState::ScoringFailed, "ids", None),
-    ("few_rows", ResultState::ScoringFailed, "ids", None),
-    ("wide", ResultState::ScoringFailed, "columns", None),
-    ("pickle", ResultState::ScoringFailed, "", None),
-    ("quotes", ResultState::ScoringFailed, "", None),
-    ("formula", ResultState::ScoringFailed, "", None),
-    ("traps", ResultState::Success, "", Some(1.0)),
-];
+use super::support::{Bench, token};
+use super::task::{METRIC, Task};
 
 async fn run(native: &NativeExecutor, job: CandidateJob) -> CandidateResult {
     clade::sandbox::run_candidate(native, native, job, &token())
         .await
         .unwrap()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_submission_ends_in_its_state() {
-    let task = Task::new(METRIC);
-    let native = NativeExecutor::new(task.bench.options().with_warm_pool()).unwrap();
-    for (kind, state, word, score) in SUBMISSIONS {
-        let result = run(&native, task.candidate(kind)).await;
-        let detail = result.detail.clone().unwrap_or_default();
-        let stderr = result.job.as_ref().map(|job| job.stderr.text()).unwrap_or_default();
-        assert_eq!(result.state, *state, "{kind}: {detail} {stderr}");
-        assert_eq!(result.score, *score, "{kind}");
-        assert!(detail.contains(word), "{kind}: {detail}");
-        assert!(detail.len() < 700, "{kind}: {detail}");
-    }
-    // It changes between a link and a file until its last process is dead: either is right, the secret is not.
-    for _ in 0..5 {
-        let result = run(&native, task.candidate("changing")).await;
-        assert!(
-            matches!(result.state, ResultState::Success | ResultState::SubmissionMissing),
-            "{:?}",
-            result.detail
-        );
-    }
-    task.bench.finish(native);
 }
 
 #[tokio::test(flavor = "multi_thread")]

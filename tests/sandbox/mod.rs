@@ -8,4 +8,5 @@ mod lifecycle;
 mod programs;
 mod speed;
 pub mod support;
+mod task;
 mod warm;

@@ -25,6 +25,11 @@ pub fn helper() -> PathBuf {
     std::env::var_os("CLADE_TEST_HELPER").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_clade")), PathBuf::from)
 }
 
+/// Runs programs and scores what they leave.
+pub trait Backend: Executor + Evaluator {}
+
+impl<T: Executor + Evaluator> Backend for T {}
+
 /// Directories of one test; dropping it checks that nothing is left in the scratch root.
 pub struct Bench {
     pub root: TempDir,
@@ -72,14 +77,20 @@ impl Bench {
     }
 
     /// Every back end that must hold: jails with and without control groups, and containers.
-    pub fn isolating(&self) -> Vec<Arc<dyn Executor>> {
+    pub fn isolating(&self) -> Vec<Arc<dyn Backend>> {
         let with = |cgroups| {
             let mut options = self.options();
             options.cgroups = cgroups;
-            Arc::new(NativeExecutor::new(options).unwrap()) as Arc<dyn Executor>
+            Arc::new(NativeExecutor::new(options).unwrap()) as Arc<dyn Backend>
         };
-        let docker = self.docker().map(|docker| Arc::new(docker) as Arc<dyn Executor>);
+        let docker = self.docker().map(|docker| Arc::new(docker) as Arc<dyn Backend>);
         [with(true), with(false)].into_iter().chain(docker).collect()
+    }
+
+    /// Those, and first the one that holds nothing.
+    pub fn every(&self) -> Vec<Arc<dyn Backend>> {
+        let process = Arc::new(self.process()) as Arc<dyn Backend>;
+        [process].into_iter().chain(self.isolating()).collect()
     }
 
     pub fn process(&self) -> ProcessExecutor {
@@ -160,6 +171,26 @@ pub fn containers_below(scratch_root: &Path) -> Vec<String> {
         .lines()
         .map(str::to_owned)
         .collect()
+}
+
+/// Sends a signal to a process that may be gone.
+pub fn signal(pid: i32, signal: rustix::process::Signal) {
+    let _ = rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal);
+}
+
+/// Kills a process that may be gone.
+pub fn kill(pid: i32) {
+    signal(pid, rustix::process::Signal::KILL);
+}
+
+/// A process of a test that must not outlive it.
+pub struct KillOnDrop(pub std::process::Child);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Processes that carry a text in their environment or arguments.
@@ -291,20 +322,23 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("cpu_burn.py", include_str!("../abuse/cpu_burn.py")),
     ("cpu_forever.py", include_str!("../abuse/cpu_forever.py")),
     ("descriptors.py", include_str!("../abuse/descriptors.py")),
-    ("devices_and_suid.py", include_str!("../abuse/devices_and_suid.py")),
     ("disk.py", include_str!("../abuse/disk.py")),
     ("fork_bomb.py", include_str!("../abuse/fork_bomb.py")),
     ("kernel.py", include_str!("../abuse/kernel.py")),
     ("life.py", include_str!("../abuse/life.py")),
     ("log_flood.py", include_str!("../abuse/log_flood.py")),
+    ("masked.py", include_str!("../abuse/masked.py")),
+    ("meeting.py", include_str!("../abuse/meeting.py")),
     ("memory_children.py", include_str!("../abuse/memory_children.py")),
     ("memory_files.py", include_str!("../abuse/memory_files.py")),
     ("memory_one.py", include_str!("../abuse/memory_one.py")),
     ("network.py", include_str!("../abuse/network.py")),
+    ("outside.py", include_str!("../abuse/outside.py")),
     ("positive.py", include_str!("../abuse/positive.py")),
+    ("privileges.py", include_str!("../abuse/privileges.py")),
     ("processes.py", include_str!("../abuse/processes.py")),
     ("read_secrets.py", include_str!("../abuse/read_secrets.py")),
     ("submissions.py", include_str!("../abuse/submissions.py")),
     ("visible.py", include_str!("../abuse/visible.py")),
-    ("write_outside.py", include_str!("../abuse/write_outside.py")),
+    ("warm.py", include_str!("../abuse/warm.py")),
 ];

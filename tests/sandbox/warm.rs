@@ -1,7 +1,5 @@
 //! The warm pool: the same layers, the same results, no memory of other jobs.
 
-use std::collections::BTreeSet;
-
 use clade::sandbox::{Executor, JobEnd, JobOutcome, NativeExecutor};
 
 use super::programs::check_all;
@@ -57,25 +55,6 @@ print("ok")
 "#;
     let outcome = run(&native, &bench, code).await;
     assert_eq!(outcome.end, JobEnd::Exited { code: 0 }, "{}", outcome.stderr.text());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn jobs_of_one_zygote_share_nothing() {
-    let bench = Bench::new();
-    let native = pool(&bench);
-    let code = r#"
-import random, numpy, pandas, os
-assert not hasattr(pandas, "poisoned") and not os.path.exists("/tmp/left") and not os.path.exists("left")
-pandas.poisoned = True
-open("/tmp/left", "w").write("x"); open("left", "w").write("x")
-print(random.random(), numpy.random.rand())
-"#;
-    let mut seen = BTreeSet::new();
-    for _ in 0..3 {
-        let outcome = run(&native, &bench, code).await;
-        assert_eq!(outcome.end, JobEnd::Exited { code: 0 }, "{}", outcome.stderr.text());
-        assert!(seen.insert(outcome.stdout.text()), "two jobs drew the same numbers");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, statat, symlinkat};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change, mount_remount,
-    move_mount, open_tree, unmount,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind, mount_change,
+    mount_remount, move_mount, open_tree, unmount,
 };
 
 use super::protocol::{Environment, INNER_ID};
@@ -20,6 +20,8 @@ pub(super) const OWN: &str = "/candidate";
 pub(super) const WRITABLE: [&str; 3] = [SCRATCH, "/tmp", "/dev/shm"];
 
 const TEMPORARY: [(&str, MountFlags); 2] = [("/tmp", MountFlags::empty()), ("/dev/shm", MountFlags::NOEXEC)];
+/// Lists of the kernel keys that the user outside holds: the server's own, where it is not root.
+const MASKED: [&str; 2] = ["/proc/keys", "/proc/key-users"];
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// A detached copy of a part of the host's tree and its place in the jail.
@@ -128,6 +130,9 @@ pub(super) fn build(trees: &[Tree], links: &[(PathBuf, PathBuf)], with_proc: boo
     if with_proc {
         // While the host's /proc is still in sight: without it the kernel allows no new one.
         mount_proc(&format!("{staging}/proc")).map_err(step("mount /proc"))?;
+        for file in MASKED {
+            mask(&format!("{staging}{file}")).map_err(step("mask a file of /proc"))?;
+        }
     }
     for tree in trees {
         attach(&root, tree)?;
@@ -164,6 +169,15 @@ fn mount_proc(place: &str) -> Result<(), rustix::io::Errno> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     match mount("proc", place, "proc", flags, Some(c"hidepid=2")) {
         Err(rustix::io::Errno::INVAL) => mount("proc", place, "proc", flags, None),
+        result => result,
+    }
+}
+
+/// Makes a file of the kernel read as empty.
+fn mask(place: &str) -> Result<(), rustix::io::Errno> {
+    match mount_bind("/dev/null", place) {
+        // A kernel without keys has no list of them.
+        Err(rustix::io::Errno::NOENT) => Ok(()),
         result => result,
     }
 }
