@@ -206,6 +206,7 @@ async fn only_the_listed_things_are_visible() {
     let ours = [
         "CLADE_TEST_MARK",
         "DATA_DIR",
+        "SANDBOX_DATA_DIR",
         "HOME",
         "JAILED",
         "LANG",

@@ -15,6 +15,7 @@ mod filters;
 mod init;
 mod jail;
 mod launcher;
+mod live;
 mod protocol;
 mod root;
 mod supervisor;
