@@ -19,7 +19,7 @@ CREATE TABLE job_requests (
     request          TEXT NOT NULL,     -- JSON, without the program
     code             TEXT,              -- the program, until the job ended
     result           TEXT               -- JSON, without the logs
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE UNIQUE INDEX job_requests_key ON job_requests (user, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX job_requests_state ON job_requests (state, class);
 CREATE INDEX job_requests_user ON job_requests (user, state);

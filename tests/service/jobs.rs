@@ -159,7 +159,7 @@ async fn a_task_is_scored_by_its_metric_and_its_answers_stay_hidden() {
     }
     // A metric that trips over a submission may print what it compared with.
     for split in ["validation", "final"] {
-        let broken = submission("sample.iloc[:, -1] = 'x'");
+        let broken = submission("sample[sample.columns[-1]] = 'x'");
         let done = client.run(&body(broken, Some(split))).await;
         assert_eq!(
             (&done["status"], &done["result"]["result"]),

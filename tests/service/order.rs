@@ -154,3 +154,54 @@ async fn the_same_request_is_one_job_however_often_and_at_once_it_comes() {
     let rows = site.rows("SELECT count(*) AS n FROM sandbox.requests WHERE \"user\" = 'admin'");
     assert_eq!(rows, json!([{"n": 1}]));
 }
+
+/// Not asserted, but printed: how fast jobs are taken, found again after a kill, and run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "a measurement of minutes"]
+#[expect(clippy::print_stdout, reason = "figures are its purpose")]
+async fn ten_thousand_jobs_wait() {
+    const JOBS: usize = 10_000;
+    let site = Site::new().set("service.queue_limit=20000");
+    let server = site.serve("process", 1);
+    let key = server.first_key.clone().unwrap();
+    let client = server.client(&key);
+    let blocker = client.submit(&job("import time; time.sleep(600)")).await;
+    client.wait_for(&blocker, &["running"]).await;
+    let begin = std::time::Instant::now();
+    let mut senders = tokio::task::JoinSet::new();
+    for sender in 0..16 {
+        let client = server.client(&key);
+        senders.spawn(async move {
+            for _ in (sender..JOBS).step_by(16) {
+                client.submit(&job("pass")).await;
+            }
+        });
+    }
+    while let Some(sent) = senders.join_next().await {
+        sent.unwrap();
+    }
+    println!("{JOBS} jobs taken in {:.1} s", begin.elapsed().as_secs_f64());
+    let begin = std::time::Instant::now();
+    client.submit(&job("pass")).await;
+    println!("one more in {:.1} ms", begin.elapsed().as_secs_f64() * 1e3);
+    let begin = std::time::Instant::now();
+    client.get("/api/v1/jobs?status=queued&limit=100").await.ok();
+    println!("a page of 100 in {:.1} ms", begin.elapsed().as_secs_f64() * 1e3);
+    server.kill();
+    let begin = std::time::Instant::now();
+    let server = site.serve("process", 2);
+    println!("started anew in {:.2} s", begin.elapsed().as_secs_f64());
+    let client = server.client(&key);
+    client.delete(&format!("/api/v1/jobs/{blocker}")).await.ok();
+    let figures = client.get("/metrics").await.text;
+    for line in figures
+        .lines()
+        .filter(|line| line.starts_with("clade_jobs{") || line.starts_with("clade_queue"))
+    {
+        println!("{line}");
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(20)).await;
+    let figures = client.get("/metrics").await.text;
+    let done = figures.lines().find(|line| line.contains("state=\"completed\""));
+    println!("after 20 s: {}", done.unwrap_or_default());
+}

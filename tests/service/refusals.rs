@@ -24,7 +24,7 @@ async fn wrong_requests_are_told_what_is_wrong_in_json() {
         ("data_dir", json!("d\u{0}"), "control character"),
         ("data_dir", json!("link"), "neither a task"),
         ("data_dir", json!("."), "neither a task"),
-        ("data_dir", json!("nothing"), "there is no such task"),
+        ("data_dir", json!("nothing"), "neither a task (the store has none)"),
         ("data_dir", json!("sha256:../../x"), "absolute paths"),
         (
             "data_dir",

@@ -20,6 +20,8 @@ const REPLACED: [&str; 3] = ["DATA_DIR", "SANDBOX_DATA_DIR", "EXECUTION_MODE"];
 const OURS: [&str; 5] = ["PATH", "RESOURCE_TYPE", "PRIORITY", "TRACE_ID", "OUTPUT_DIR"];
 /// What the names of other such variables begin with.
 const OUR_PREFIXES: [&str; 3] = ["LD_", "PYTHON", "JOB_"];
+/// Shortest run that may be asked for.
+const LEAST_SECONDS: f64 = 0.001;
 /// Priority of a request that names none.
 const USUAL_PRIORITY: u8 = 2;
 
@@ -36,7 +38,7 @@ pub struct JobBody {
     #[schema(min_length = 1, max_length = 512)]
     pub data_dir: String,
     /// Longest run in seconds [default: sandbox.wall_seconds].
-    #[schema(exclusive_minimum = 0.0)]
+    #[schema(minimum = 0.001)]
     pub timeout: Option<f64>,
     /// cpu or gpu, in any case [default: cpu].
     #[schema(value_type = Option<String>, pattern = "^([cC][pP][uU]|[gG][pP][uU])$")]
@@ -134,8 +136,8 @@ fn seconds(fields: &mut Map<String, Value>, most: u64) -> Result<Option<f64>, Ap
         Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
         other => return Err(wrong(format!("it must be a number of seconds, not {}", kind(other)))),
     };
-    if !seconds.is_finite() || seconds <= 0.0 {
-        return Err(wrong(format!("it must be greater than 0, not {value}")));
+    if !seconds.is_finite() || seconds < LEAST_SECONDS {
+        return Err(wrong(format!("it must be at least {LEAST_SECONDS}, not {value}")));
     }
     if seconds > most as f64 {
         return Err(wrong(format!(

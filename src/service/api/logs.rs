@@ -269,7 +269,9 @@ async fn send_events(app: &App, job_id: &str, stream: LogStream, offset: u64, ev
         let wait = async {
             match &mut changes {
                 // A sender that is gone says the same as a change: look again.
-                Some(changes) => drop(changes.changed().await),
+                Some(changes) => {
+                    let _ = changes.changed().await;
+                }
                 None => tokio::time::sleep(LOOK_AGAIN).await,
             }
         };

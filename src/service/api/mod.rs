@@ -73,7 +73,10 @@ pub fn router(app: App) -> Router {
         .route("/metrics", get(status::metrics))
         .route(
             &format!("{PREFIX}/openapi.json"),
-            get(move || async move { Json(OpenApi::clone(&document)) }),
+            get(move || {
+                let document = Arc::clone(&document);
+                async move { Json(OpenApi::clone(&document)) }
+            }),
         )
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)

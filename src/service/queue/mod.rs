@@ -453,7 +453,7 @@ impl JobSource for Queue {
                     JobState::Failed => ran.candidate.detail.clone(),
                     _ => None,
                 };
-                self.end(claim, state, Some(&ran), reason.as_deref()).await
+                self.end(claim, state, Some(&*ran), reason.as_deref()).await
             }
             Ended::Failed { retry: true, .. } if claim.lease.attempt < self.limits.attempts => {
                 self.return_job(claim, true).await

@@ -3,9 +3,10 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::tasks::Tasks;
 use crate::gym::{Submission, normalize_slug, validate_task_name};
 use crate::sandbox::Scoring;
-use crate::scheduler::{SchedulerError, Services};
+use crate::scheduler::Services;
 use crate::service::error::{Result, ServiceError};
 use crate::service::queue::{DataRef, EvalSplit};
 use crate::service::uploads::{UPLOAD_PREFIX, Uploads};
@@ -38,7 +39,7 @@ pub struct Found {
 /// Finds data.
 #[derive(Debug)]
 pub struct DataFinder {
-    services: Arc<Services>,
+    tasks: Tasks,
     uploads: Arc<Uploads>,
     roots: Vec<PathBuf>,
 }
@@ -64,7 +65,7 @@ impl DataFinder {
             })
             .collect::<Result<_>>()?;
         Ok(Self {
-            services,
+            tasks: Tasks::new(services),
             uploads,
             roots,
         })
@@ -86,35 +87,27 @@ impl DataFinder {
                 ))),
             });
         }
-        let mut known = String::new();
         for task_id in [name.to_owned(), normalize_slug(name)] {
-            if validate_task_name(&task_id).is_err() {
+            if validate_task_name(&task_id).is_err() || self.tasks.find(&task_id).await?.is_none() {
                 continue;
             }
-            match self.services.task(&task_id).await {
-                Ok(task) => {
-                    return Ok(match split {
-                        None | Some("validation") => Ok(EvalSplit::Validation),
-                        Some("final") => Ok(EvalSplit::Final),
-                        Some(other) => Err(DataFault::Split(format!(
-                            "task '{task_id}' is scored on one part at a time, 'validation' or 'final', not on '{other}'"
-                        ))),
-                    }
-                    .map(|split| DataRef::Task {
-                        task_id: task.row.task_id.clone(),
-                        split,
-                    }));
+            let split = match split {
+                None | Some("validation") => EvalSplit::Validation,
+                Some("final") => EvalSplit::Final,
+                Some(other) => {
+                    return Ok(Err(DataFault::Split(format!(
+                        "task '{task_id}' is scored on one part at a time, 'validation' or 'final', not on '{other}'"
+                    ))));
                 }
-                Err(SchedulerError::Task { reason, .. }) => known = reason,
-                Err(error) => return Err(error.into()),
-            }
+            };
+            return Ok(Ok(DataRef::Task { task_id, split }));
         }
         if self.folder(name).await.is_some() {
             return Ok(Ok(DataRef::Folder { name: name.to_owned() }));
         }
-        let known = if known.is_empty() { "it is no task name" } else { &known };
         Ok(Err(DataFault::Unknown(format!(
-            "'{name}' is neither a task ({known}) nor a folder below one of service.data_roots"
+            "'{name}' is neither a task ({}) nor a folder below one of service.data_roots",
+            self.tasks.names().await?
         ))))
     }
 
@@ -139,7 +132,11 @@ impl DataFinder {
                 None => Err(format!("the folder '{name}' is gone from service.data_roots")),
             },
             DataRef::Task { task_id, split } => {
-                let task = self.services.task(task_id).await.map_err(|error| error.to_string())?;
+                let task = match self.tasks.find(task_id).await {
+                    Ok(Some(task)) => task,
+                    Ok(None) => return Err(format!("the task '{task_id}' is gone")),
+                    Err(error) => return Err(error.to_string()),
+                };
                 let (part, scored) = match (split, &task.validation) {
                     (EvalSplit::Validation, Some(validation)) => (validation, true),
                     (EvalSplit::Validation, None) => (&task.final_, false),

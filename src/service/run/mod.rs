@@ -5,6 +5,7 @@ mod execute;
 mod live;
 mod result;
 mod run_log;
+mod tasks;
 mod worker;
 
 pub use self::data::{DataFault, DataFinder};
