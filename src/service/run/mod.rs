@@ -10,7 +10,7 @@ mod worker;
 
 pub use self::data::{DataFault, DataFinder};
 pub use self::execute::Runner;
-pub use self::live::{LiveJob, LiveJobs, LogPiece};
+pub use self::live::{LiveJobs, LogPiece};
 pub use self::result::{job_row, result_of};
 pub use self::run_log::run_log;
 pub use self::worker::{Board, WorkerStatus, work};
