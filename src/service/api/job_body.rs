@@ -278,7 +278,7 @@ mod tests {
             ("timeout", json!(0)),
             ("timeout", json!(-1)),
             ("timeout", json!(101)),
-            ("timeout", json!(1e400f64.min(1e300))),
+            ("timeout", json!(1e300)),
             ("resource_type", json!("tpu")),
             ("priority", json!(0)),
             ("priority", json!(10)),

@@ -25,6 +25,7 @@ use super::types::{Accepted, Job, JobList};
 use crate::scheduler::sha256_hex;
 use crate::service::access::{Caller, Role};
 use crate::service::queue::{Class, Filter, JobRecord, JobRequest, JobState, Submission, Submitted};
+use crate::service::run::DataFault;
 
 /// Header with the trace of a client.
 const TRACE_HEADER: &str = "x-trace-id";
@@ -190,12 +191,9 @@ async fn take(app: &App, caller: &Caller, headers: &HeaderMap, body: Body) -> Re
         class => class,
     };
     let data = app.data.resolve(&body.data_dir, body.eval_split.as_deref()).await?;
-    let data = data.map_err(|fault| {
-        use crate::service::run::DataFault;
-        match fault {
-            DataFault::Split(problem) => ApiError::field("eval_split", problem),
-            DataFault::Name(problem) | DataFault::Unknown(problem) => ApiError::field("data_dir", problem),
-        }
+    let data = data.map_err(|fault| match fault {
+        DataFault::Split(problem) => ApiError::field("eval_split", problem),
+        DataFault::Name(problem) | DataFault::Unknown(problem) => ApiError::field("data_dir", problem),
     })?;
     let request = JobRequest {
         key_id: caller.key_id.clone(),

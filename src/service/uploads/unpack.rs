@@ -149,14 +149,8 @@ impl Unpacking<'_> {
                 Err(invalid("a file has no name"))
             };
         }
-        let mut parent = String::new();
-        for part in path.split('/').rev().skip(1).collect::<Vec<_>>().into_iter().rev() {
-            parent = if parent.is_empty() {
-                part.to_owned()
-            } else {
-                format!("{parent}/{part}")
-            };
-            self.add_folder(&parent)?;
+        for (end, _) in path.match_indices('/') {
+            self.add_folder(&path[..end])?;
         }
         if is_folder {
             return self.add_folder(&path);
