@@ -94,6 +94,11 @@ impl Site {
 
     /// Starts a server with an executor and so many workers.
     pub fn serve(&self, executor: &str, workers: u32) -> Server {
+        self.serve_with(executor, workers, &[])
+    }
+
+    /// The same with more arguments.
+    pub fn serve_with(&self, executor: &str, workers: u32, more: &[&str]) -> Server {
         let workers = workers.to_string();
         let mut arguments = vec![
             "serve",
@@ -104,6 +109,7 @@ impl Site {
             "--workers",
             &workers,
         ];
+        arguments.extend(more);
         for setting in &self.settings {
             arguments.extend(["--set", setting]);
         }

@@ -161,7 +161,9 @@ async fn the_same_request_is_one_job_however_often_and_at_once_it_comes() {
 #[expect(clippy::print_stdout, reason = "figures are its purpose")]
 async fn ten_thousand_jobs_wait() {
     const JOBS: usize = 10_000;
-    let site = Site::new().set("service.queue_limit=20000");
+    let site = Site::new()
+        .set("service.queue_limit=20000")
+        .set("service.queued_per_user=20000");
     let server = site.serve("process", 1);
     let key = server.first_key.clone().unwrap();
     let client = server.client(&key);

@@ -208,6 +208,27 @@ fn only_loopback_is_served_in_the_clear() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_certificate_it_speaks_https() {
+    let tls = |name: &str| format!("{}/tests/model/tls/{name}", env!("CARGO_MANIFEST_DIR"));
+    let site = Site::new();
+    let pair = tls("server.pem");
+    let server = site.serve_with("process", 1, &["--tls-cert", &pair, "--tls-key", &pair]);
+    assert!(server.url.starts_with("https://127.0.0.1:"), "{}", server.url);
+    let authority = std::fs::read(tls("authority.pem")).unwrap();
+    let http = reqwest::Client::builder()
+        .tls_certs_only([reqwest::Certificate::from_pem(&authority).unwrap()])
+        .build()
+        .unwrap();
+    let request = http
+        .get(format!("{}/api/v1/jobs", server.url))
+        .header("X-API-Key", server.first_key.as_deref().unwrap());
+    assert_eq!(request.send().await.unwrap().status().as_u16(), 200);
+    let (plain, _) = answer_to(server.address(), "GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(!plain.contains("200 OK"), "nothing is served in the clear: {plain}");
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_server_on_the_same_address_is_told_so() {
     let site = Site::new();
     let server = site.serve("process", 1);

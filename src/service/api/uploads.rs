@@ -22,7 +22,7 @@ use crate::service::uploads::{UPLOAD_PREFIX, UploadFault};
     post,
     path = "/uploads",
     tag = "uploads",
-    request_body(content = Vec<u8>, content_type = "application/x-tar"),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
         (status = 200, description = "The folder is kept", body = UploadAnswer),
         (status = 400, description = "The body is broken off", body = ErrorBody),
