@@ -278,15 +278,17 @@ async fn serve(
 ) -> std::io::Result<()> {
     let mut server = axum_server::from_tcp(listener)?
         .handle(handle)
-        .first_request_timeout(head_time)
-        .http1_only();
+        .first_request_timeout(head_time);
     server.http_builder().http1().header_read_timeout(head_time);
     match tls {
         Some(config) => {
+            // Clients may choose HTTP/2 in the handshake.
+            let mut http2 = server.http_builder().http2();
+            http2.keep_alive_interval(head_time).keep_alive_timeout(head_time);
             let acceptor = RustlsAcceptor::new(config).handshake_timeout(head_time);
             server.acceptor(acceptor).serve(router.into_make_service()).await
         }
-        None => server.serve(router.into_make_service()).await,
+        None => server.http1_only().serve(router.into_make_service()).await,
     }
 }
 

@@ -163,7 +163,8 @@ async fn ten_thousand_jobs_wait() {
     const JOBS: usize = 10_000;
     let site = Site::new()
         .set("service.queue_limit=20000")
-        .set("service.queued_per_user=20000");
+        .set("service.queued_per_user=20000")
+        .set("service.requests_per_minute=1000000");
     let server = site.serve("process", 1);
     let key = server.first_key.clone().unwrap();
     let client = server.client(&key);
