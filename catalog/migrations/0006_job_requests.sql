@@ -23,3 +23,4 @@ CREATE TABLE job_requests (
 CREATE UNIQUE INDEX job_requests_key ON job_requests (user, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX job_requests_state ON job_requests (state, class);
 CREATE INDEX job_requests_user ON job_requests (user, state);
+CREATE INDEX job_requests_finished ON job_requests (finished_at) WHERE finished_at IS NOT NULL;

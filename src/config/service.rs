@@ -27,6 +27,8 @@ pub struct ServiceConfig {
     pub max_attempts: u32,
     /// Longest run that a job may ask for, in seconds.
     pub max_job_seconds: u64,
+    /// Days that the service answers for a job after its end.
+    pub keep_days: u32,
     /// Jobs that one user may have waiting; a key may say otherwise.
     pub queued_per_user: u32,
     /// Jobs of one user that may run at once; a key may say otherwise.
@@ -58,6 +60,11 @@ impl ServiceConfig {
             .split(':')
             .filter(|root| !root.is_empty())
             .map(|root| Path::new(root).to_owned())
+    }
+
+    /// Time that the service answers for a job after its end.
+    pub fn keep_time(&self) -> Duration {
+        Duration::from_secs(u64::from(self.keep_days) * 24 * 3600)
     }
 
     /// Time for the head of a request.

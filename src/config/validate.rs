@@ -73,6 +73,7 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
         ("service.queue_limit", service.queue_limit > 0, AT_LEAST_ONE),
         ("service.max_attempts", service.max_attempts > 0, AT_LEAST_ONE),
         ("service.max_job_seconds", service.max_job_seconds > 0, AT_LEAST_ONE),
+        ("service.keep_days", service.keep_days > 0, AT_LEAST_ONE),
         ("service.queued_per_user", service.queued_per_user > 0, AT_LEAST_ONE),
         (
             "service.running_per_user",

@@ -27,6 +27,8 @@ use crate::scheduler::{fresh_id, host_name};
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// Time between two looks for jobs whose workers are gone.
 const RECOVER_EVERY: Duration = Duration::from_secs(15);
+/// The same in turns, for jobs that ended long ago.
+const FORGET_EVERY: u64 = 240;
 
 /// Certificate and key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +92,7 @@ impl Service {
         let limits = QueueLimits {
             waiting: config.queue_limit,
             attempts: config.max_attempts,
+            keep: config.keep_time(),
         };
         let queue = Queue::open(Arc::clone(&services), limits, Arc::clone(&live), Arc::clone(&figures)).await?;
         let limits = UploadLimits {
@@ -192,7 +195,7 @@ impl Service {
                 app.stop.clone(),
             ));
         }
-        let recovery = tokio::spawn(recover(Arc::clone(&app.queue)));
+        let tidying = tokio::spawn(tidy(Arc::clone(&app.queue)));
         let mut server = std::pin::pin!(server);
         let mut ended = None;
         tokio::select! {
@@ -204,7 +207,7 @@ impl Service {
         while let Some(worker) = running.join_next().await {
             worker?;
         }
-        recovery.abort();
+        tidying.abort();
         handle.graceful_shutdown(Some(ANSWER_LIMIT));
         match ended {
             Some(end) => end?.map_err(ServiceError::Server),
@@ -292,14 +295,19 @@ async fn serve(
     }
 }
 
-/// Looks for jobs whose workers are gone: those of a process that shared the store and was killed.
-async fn recover(queue: Arc<Queue>) {
-    loop {
+/// Looks for jobs whose workers are gone, such as those of a process that shared the store and was killed, and forgets old ones.
+async fn tidy(queue: Arc<Queue>) {
+    for turn in 1_u64.. {
         tokio::time::sleep(RECOVER_EVERY).await;
         match queue.recover().await {
             Ok(0) => {}
             Ok(count) => warn!(count, "jobs of workers that are gone wait again"),
             Err(error) => warn!(%error, "jobs of workers that are gone could not be looked for"),
+        }
+        if turn.is_multiple_of(FORGET_EVERY)
+            && let Err(error) = queue.forget_old().await
+        {
+            warn!(%error, "jobs that ended long ago could not be forgotten");
         }
     }
 }

@@ -127,6 +127,35 @@ async fn killed_with_a_full_queue_it_loses_and_doubles_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_ended_long_ago_are_only_in_the_tables() {
+    let site = Site::new();
+    let server = site.serve("process", 1);
+    let key = server.first_key.clone().unwrap();
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let done = server.client(&key).run(&job("print(1)")).await;
+        ids.push(done["job_id"].as_str().unwrap().to_owned());
+    }
+    server.stop();
+    let database = rusqlite::Connection::open(site.place.path().join("clade-store/clade.sqlite")).unwrap();
+    let days = 31_i64 * 24 * 3600 * 1_000_000;
+    database
+        .execute(
+            "UPDATE job_requests SET finished_at = finished_at - ?1 WHERE job_id = ?2",
+            rusqlite::params![days, ids[0]],
+        )
+        .unwrap();
+    drop(database);
+    let server = site.serve("process", 1);
+    let client = server.client(&key);
+    client.get(&format!("/api/v1/jobs/{}", ids[0])).await.refused(404);
+    assert_eq!(client.job(&ids[1]).await["status"], "completed");
+    server.stop();
+    let rows = site.rows("SELECT count(*) AS n FROM sandbox.requests");
+    assert_eq!(rows, json!([{"n": 2}]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_under_which_the_server_always_dies_fails_in_the_end() {
     let site = Site::new().set("service.max_attempts=2");
     let mut key = None;

@@ -72,7 +72,21 @@ async fn followed(client: &Client, job_id: &str, query: &str) -> (String, Json) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn output_can_be_seen_while_the_program_runs() {
+async fn output_of_a_warm_program_can_be_seen_while_it_runs() {
+    is_seen_while_it_runs("native", true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn output_of_a_cold_program_can_be_seen_while_it_runs() {
+    is_seen_while_it_runs("native", false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn output_without_a_sandbox_can_be_seen_while_it_runs() {
+    is_seen_while_it_runs("process", false).await;
+}
+
+async fn is_seen_while_it_runs(executor: &str, warm: bool) {
     const CODE: &str = r#"
 import sys, time
 print("first é", flush=True)
@@ -80,8 +94,8 @@ print("aside", file=sys.stderr, flush=True)
 for _ in range(1200):
     time.sleep(0.1)
 "#;
-    let site = Site::new().set("sandbox.warm=true");
-    let server = site.serve("native", 1);
+    let site = Site::new().set(&format!("sandbox.warm={warm}"));
+    let server = site.serve(executor, 1);
     let client = server.client(server.first_key.as_deref().unwrap());
     let job_id = client.submit(&job(CODE)).await;
     // Followed from before its start.

@@ -10,6 +10,7 @@ mod table;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use clade_catalog::{Appends, StoreError, Txn};
@@ -45,6 +46,8 @@ pub struct QueueLimits {
     pub waiting: u32,
     /// Times that a job is begun.
     pub attempts: u32,
+    /// Time after its end that a job is answered for.
+    pub keep: Duration,
 }
 
 /// The queue.
@@ -92,6 +95,7 @@ impl Queue {
             figures,
         };
         queue.recover().await?;
+        queue.forget_old().await?;
         let (served, waiting) = queue
             .read(|connection| Ok((table::served(connection)?, table::waiting(connection)?)))
             .await?;
@@ -289,6 +293,13 @@ impl Queue {
         others.iter().for_each(|job_id| self.tell_end(job_id));
         self.changed.notify_waiters();
         Ok(count)
+    }
+
+    /// Forgets jobs that ended long ago; their rows in the tables stay.
+    pub async fn forget_old(&self) -> Result<usize> {
+        let keep = i64::try_from(self.limits.keep.as_micros()).unwrap_or(i64::MAX);
+        let before = self.services.now().saturating_sub(keep);
+        self.change(move |tx, _| table::forget(tx, before)).await
     }
 
     fn tell_end(&self, job_id: &str) {

@@ -293,6 +293,13 @@ pub(super) fn served(connection: &Connection) -> Result<Vec<String>> {
     Ok(rows)
 }
 
+/// Forgets jobs that ended before a time; gives how many.
+pub(super) fn forget(tx: &Transaction<'_>, before: i64) -> Result<usize> {
+    Ok(tx
+        .prepare_cached("DELETE FROM job_requests WHERE finished_at < ?1")?
+        .execute(params![before])?)
+}
+
 /// Jobs by state.
 pub(super) fn by_state(connection: &Connection) -> Result<Vec<(String, i64)>> {
     let rows = connection
