@@ -20,6 +20,7 @@ pub mod policy;
 pub mod report;
 pub mod sandbox;
 pub mod scheduler;
+pub mod service;
 pub mod session;
 pub mod suite;
 pub mod templates;

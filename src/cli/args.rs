@@ -6,9 +6,9 @@ use clap::{Args, Parser, Subcommand};
 
 use super::commands::{
     bench::BenchArgs, config::ConfigArgs, diff::DiffArgs, doctor::DoctorArgs, evolve::EvolveArgs, exec::ExecArgs,
-    export::ExportArgs, grade::GradeArgs, init::InitArgs, model::ModelArgs, plot::PlotArgs, policy::PolicyArgs,
-    prompt::PromptArgs, quickstart::QuickstartArgs, report::ReportArgs, runs::RunsArgs, sandbox::SandboxArgs,
-    show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
+    export::ExportArgs, grade::GradeArgs, init::InitArgs, key::KeyArgs, model::ModelArgs, plot::PlotArgs,
+    policy::PolicyArgs, prompt::PromptArgs, quickstart::QuickstartArgs, report::ReportArgs, runs::RunsArgs,
+    sandbox::SandboxArgs, serve::ServeArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
 };
 use super::printer::Format;
 use super::terminal::ColorChoice;
@@ -160,6 +160,10 @@ pub enum Command {
     Export(ExportArgs),
     /// Grade a submission against the hidden answers.
     Grade(GradeArgs),
+    /// Run the HTTP job service: clients hand programs in, the sandbox runs them.
+    Serve(ServeArgs),
+    /// Make, list and revoke API keys of the job service.
+    Key(KeyArgs),
     /// Check this machine: Python, sandbox, store.
     Doctor(DoctorArgs),
     /// Print the configuration with the origin of every value.

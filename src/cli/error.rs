@@ -10,6 +10,7 @@ use crate::config::ConfigError;
 use crate::engine::EngineError;
 use crate::plot::PlotError;
 use crate::report::ReportError;
+use crate::service::ServiceError;
 
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,9 @@ pub enum CliError {
     /// A report could not be written.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// The job service failed.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
     /// Rows could not be written.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
@@ -70,7 +74,7 @@ impl CliError {
     /// 1 for a failure, 2 for wrong usage, 130 as shells have it for an interrupt.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Config(_) => 2,
+            Self::Usage(_) | Self::Config(_) | Self::Service(ServiceError::Insecure { .. }) => 2,
             Self::Interrupted => 130,
             _ => 1,
         }

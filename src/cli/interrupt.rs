@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use super::error::CliError;
 use super::terminal::note;
@@ -71,5 +72,25 @@ pub async fn watch<T>(engine: &Engine, work: impl Future<Output = T>) -> Result<
             }
             _ => return Err(CliError::Interrupted),
         }
+    }
+}
+
+/// Runs a server to its end: the first Ctrl-C or SIGTERM cancels `stop`, the second breaks the server off.
+pub async fn until_stopped<T>(stop: &CancellationToken, work: impl Future<Output = T>) -> Result<T, CliError> {
+    tokio::pin!(work);
+    let failed = |error| CliError::Failed(format!("cannot listen for signals: {error}"));
+    let mut interrupts = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminations = signal(SignalKind::terminate()).map_err(failed)?;
+    loop {
+        tokio::select! {
+            value = &mut work => return Ok(value),
+            _ = interrupts.recv() => {}
+            _ = terminations.recv() => {}
+        }
+        if stop.is_cancelled() {
+            return Err(CliError::Interrupted);
+        }
+        note("stopping: jobs that run go back into the queue");
+        stop.cancel();
     }
 }

@@ -18,6 +18,7 @@ mod prompts;
 mod python;
 mod sandbox;
 mod search;
+mod service;
 mod size;
 mod store;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub use prompts::PromptsConfig;
 pub use python::PythonConfig;
 pub use sandbox::SandboxConfig;
 pub use search::{PolicySettings, SearchConfig, SearchMode};
+pub use service::ServiceConfig;
 pub use size::{ByteSize, InvalidSize};
 pub use store::{S3Config, StoreConfig};
 
@@ -58,6 +60,8 @@ pub struct Config {
     pub search: SearchConfig,
     /// What prompts are made of.
     pub prompts: PromptsConfig,
+    /// The HTTP job service.
+    pub service: ServiceConfig,
     /// What statements may reach.
     pub access: AccessConfig,
     /// Models by name, beyond the built-in ones.

@@ -38,7 +38,7 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
     let weight = |value: f64| value.is_finite() && value >= 0.0;
     let optional_weight = |value: Option<f64>| value.is_none_or(weight);
     let probability = |value: Option<f64>| value.is_none_or(|value| (0.0..=1.0).contains(&value));
-    let (store, sandbox, search) = (&config.store, &config.sandbox, &config.search);
+    let (store, sandbox, search, service) = (&config.store, &config.sandbox, &config.search, &config.service);
     let settings = &search.settings;
     vec![
         ("store.path", !store.path.as_os_str().is_empty(), NOT_EMPTY),
@@ -69,6 +69,33 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
             (1_000..=10_000_000).contains(&config.prompts.max_tokens),
             "must be from 1000 to 10000000",
         ),
+        ("service.workers", service.workers != Some(0), AT_LEAST_ONE),
+        ("service.queue_limit", service.queue_limit > 0, AT_LEAST_ONE),
+        ("service.max_attempts", service.max_attempts > 0, AT_LEAST_ONE),
+        ("service.max_job_seconds", service.max_job_seconds > 0, AT_LEAST_ONE),
+        ("service.keep_days", service.keep_days > 0, AT_LEAST_ONE),
+        ("service.queued_per_user", service.queued_per_user > 0, AT_LEAST_ONE),
+        (
+            "service.running_per_user",
+            service.running_per_user != Some(0),
+            AT_LEAST_ONE,
+        ),
+        (
+            "service.requests_per_minute",
+            service.requests_per_minute > 0,
+            AT_LEAST_ONE,
+        ),
+        (
+            "service.body_size",
+            service.body_size.bytes() >= 64 << 10,
+            "must be at least 64KiB",
+        ),
+        ("service.head_seconds", service.head_seconds > 0, AT_LEAST_ONE),
+        ("service.body_seconds", service.body_seconds > 0, AT_LEAST_ONE),
+        ("service.upload_seconds", service.upload_seconds > 0, AT_LEAST_ONE),
+        ("service.upload_size", service.upload_size.bytes() > 0, AT_LEAST_ONE),
+        ("service.upload_files", service.upload_files > 0, AT_LEAST_ONE),
+        ("service.upload_depth", service.upload_depth > 0, AT_LEAST_ONE),
         ("search.policy", !search.policy.is_empty(), NOT_EMPTY),
         ("search.model", !search.model.is_empty(), NOT_EMPTY),
         ("search.steps", search.steps > 0, AT_LEAST_ONE),

@@ -450,6 +450,7 @@ async fn custom(
         output_is_folder: false,
         output_dir: output_dir.clone(),
         warm: false,
+        observer: None,
     };
     let outcome = import.executor.run(job, cancel).await;
     let outcome = outcome.map_err(|source| GymError::Sandbox {

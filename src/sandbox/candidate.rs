@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::SandboxError;
 use super::executor::{Evaluator, Executor};
 use super::job::{EvaluationSpec, JobSpec, Limits, MAX_CODE_BYTES};
-use super::outcome::{Evaluation, JobOutcome, ResultState};
+use super::observe::LogObserver;
+use super::outcome::{Evaluation, JobEnd, JobOutcome, ResultState};
 
 /// How the submission is scored.
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ pub enum Scoring {
     },
     /// Not at all: the program's own printed score is all there is.
     SelfReported,
+    /// Not at all, and none is expected: a program that ends well is a success, with or without a submission.
+    Unscored,
 }
 
 /// A candidate and everything that is needed to score it.
@@ -53,10 +57,12 @@ pub struct CandidateJob {
     pub warm_evaluation: bool,
     /// Finds the score that a program prints about itself in its standard output.
     pub self_reported: fn(&str) -> Option<f64>,
+    /// Gets the output while the program runs.
+    pub observer: Option<LogObserver>,
 }
 
 /// The end of a candidate.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CandidateResult {
     /// Final state.
     pub state: ResultState,
@@ -96,7 +102,7 @@ pub async fn run_candidate(
         return Ok(CandidateResult::before_start(ResultState::CodeMissing, reason));
     }
     let evaluation = match &candidate.scoring {
-        Scoring::SelfReported => None,
+        Scoring::SelfReported | Scoring::Unscored => None,
         Scoring::Metric { metric_py, answers } => {
             let spec = EvaluationSpec {
                 metric_py: metric_py.clone(),
@@ -124,6 +130,7 @@ pub async fn run_candidate(
         output_is_folder: candidate.output_is_folder,
         output_dir: candidate.output_dir,
         warm: candidate.warm,
+        observer: candidate.observer,
     };
     let outcome = executor.run(job, cancel).await?;
     let self_reported = (candidate.self_reported)(&outcome.stdout.text()).filter(|score| score.is_finite());
@@ -135,7 +142,9 @@ pub async fn run_candidate(
         job: None,
         evaluation: None,
     };
-    if outcome.state.is_none()
+    if matches!(candidate.scoring, Scoring::Unscored) && outcome.end == (JobEnd::Exited { code: 0 }) {
+        (result.state, result.detail) = (ResultState::Success, None);
+    } else if outcome.state.is_none()
         && let Some(submission) = &outcome.submission
     {
         match evaluation {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::SandboxError;
+use super::observe::LogObserver;
 
 /// Most bytes of program text that are accepted.
 pub const MAX_CODE_BYTES: usize = 8 << 20;
@@ -106,6 +107,8 @@ pub struct JobSpec {
     pub output_dir: PathBuf,
     /// Start from the warm pool where the back end has one.
     pub warm: bool,
+    /// Gets the output while the program runs.
+    pub observer: Option<LogObserver>,
 }
 
 impl JobSpec {
@@ -166,6 +169,9 @@ impl JobSpec {
 
 /// Name of the candidate's program in its working directory.
 pub const PROGRAM_NAME: &str = "candidate.py";
+
+/// Variables that name the place of the public data; the second is the name in the published clients' programs.
+pub(crate) const DATA_VARIABLES: [&str; 2] = ["DATA_DIR", "SANDBOX_DATA_DIR"];
 
 /// Variable that names the folder which a program must fill.
 pub(crate) const OUTPUT_DIR: &str = "OUTPUT_DIR";

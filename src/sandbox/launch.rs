@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::evaluation::{self, RunnerInputs, named_like};
-use super::job::{EvaluationSpec, JobSpec, Limits, OUTPUT_DIR, PROGRAM_NAME, thread_environment};
+use super::job::{DATA_VARIABLES, EvaluationSpec, JobSpec, Limits, OUTPUT_DIR, PROGRAM_NAME, thread_environment};
+use super::observe::LogObserver;
 
 /// Where a candidate finds its public data.
 pub(crate) const DATA: &str = "/candidate/data";
@@ -67,13 +68,18 @@ pub(crate) struct Launch {
     pub(crate) limits: Limits,
     /// Submission to collect.
     pub(crate) collect: Option<Collection>,
+    /// The output is sent to the server while the program runs.
+    pub(crate) is_observed: bool,
+    /// Who gets it there; it stays in the server.
+    #[serde(skip)]
+    pub(crate) observer: Option<LogObserver>,
 }
 
 impl Launch {
     /// A candidate: it sees its public data and finds its own source in the scratch directory.
     pub(crate) fn candidate(job: &JobSpec) -> Self {
         let mut env = base_environment(job.limits.cpus);
-        env.insert("DATA_DIR".to_owned(), DATA.to_owned());
+        env.extend(DATA_VARIABLES.map(|name| (name.to_owned(), DATA.to_owned())));
         if job.output_is_folder {
             env.insert(OUTPUT_DIR.to_owned(), format!("{SCRATCH}/{}", job.output_name));
         }
@@ -99,6 +105,8 @@ impl Launch {
                 is_folder: job.output_is_folder,
                 target: job.output_path(),
             }),
+            is_observed: job.observer.is_some(),
+            observer: job.observer.clone(),
         }
     }
 
@@ -140,6 +148,8 @@ impl Launch {
             scratch_files: Vec::new(),
             limits: spec.limits.clone(),
             collect: None,
+            is_observed: false,
+            observer: None,
         }
     }
 }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::observe::{LogObserver, LogPart, LogStream};
+
 /// Most bytes in each of `head` and `tail`.
 const EXCERPT_BYTES: usize = 8 << 10;
 
@@ -37,6 +39,7 @@ pub(crate) struct LogBuffer {
     head_limit: usize,
     tail_limit: usize,
     bytes: u64,
+    observer: Option<(LogObserver, LogStream)>,
 }
 
 impl LogBuffer {
@@ -50,11 +53,25 @@ impl LogBuffer {
             head_limit,
             tail_limit: limit - head_limit,
             bytes: 0,
+            observer: None,
         }
+    }
+
+    /// Shows what is added to an observer as well.
+    pub(crate) fn observed(mut self, observer: Option<&LogObserver>, stream: LogStream) -> Self {
+        self.observer = observer.map(|observer| (observer.clone(), stream));
+        self
     }
 
     /// Adds what was read.
     pub(crate) fn push(&mut self, chunk: &[u8]) {
+        if let Some((observer, stream)) = &self.observer {
+            observer.see(LogPart {
+                stream: *stream,
+                skipped: 0,
+                bytes: chunk,
+            });
+        }
         self.bytes += chunk.len() as u64;
         let take = chunk.len().min(self.head_limit - self.head.len());
         let (head, rest) = chunk.split_at(take);

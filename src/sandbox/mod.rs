@@ -21,6 +21,7 @@ mod launch;
 mod logs;
 #[cfg(target_os = "linux")]
 mod native;
+mod observe;
 mod outcome;
 mod probe;
 mod process;
@@ -46,6 +47,7 @@ pub use job::{EvaluationSpec, JobSpec, Limits, PROGRAM_NAME};
 pub use logs::CapturedLog;
 #[cfg(target_os = "linux")]
 pub use native::{DEFAULT_PRELOAD, NativeExecutor, NativeOptions};
+pub use observe::{LogObserver, LogPart, LogStream};
 pub use outcome::{Cause, Collected, Evaluation, JobEnd, JobOutcome, ResultState};
 pub use probe::Probe;
 pub use process::{ProcessExecutor, ProcessOptions};

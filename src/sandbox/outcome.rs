@@ -164,7 +164,7 @@ pub struct Collected {
 }
 
 /// Everything that is known of a job that ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JobOutcome {
     /// How the program ended.
     pub end: JobEnd,

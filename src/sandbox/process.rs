@@ -22,8 +22,9 @@ use super::collect::collect;
 use super::collect_folder::collect_folder;
 use super::evaluation::{self, RunnerInputs, named_like};
 use super::executor::{Evaluator, Executor};
-use super::job::{EvaluationSpec, JobSpec, Limits, OUTPUT_DIR, PROGRAM_NAME, thread_environment};
+use super::job::{DATA_VARIABLES, EvaluationSpec, JobSpec, Limits, OUTPUT_DIR, PROGRAM_NAME, thread_environment};
 use super::logs::{CapturedLog, LogBuffer};
+use super::observe::{LogObserver, LogStream};
 use super::outcome::{Evaluation, JobEnd, JobOutcome, ResultState};
 use super::probe::{Probe, ask};
 use super::report::{Capability, CapabilityReport, IsolationReport, Layer};
@@ -85,6 +86,7 @@ impl ProcessExecutor {
         directory: &Path,
         env: BTreeMap<String, String>,
         limits: &Limits,
+        observer: Option<&LogObserver>,
         cancel: &CancellationToken,
     ) -> Result<Ran, SandboxError> {
         let begin = Instant::now();
@@ -101,8 +103,9 @@ impl ProcessExecutor {
             .spawn()
             .map_err(SandboxError::io("start", &self.options.python))?;
         let pid = child.id() as i32;
-        let stdout = drain(child.stdout.take().map(OwnedFd::from), limits.log_bytes)?;
-        let stderr = drain(child.stderr.take().map(OwnedFd::from), limits.log_bytes)?;
+        let buffer = |stream| LogBuffer::new(limits.log_bytes).observed(observer, stream);
+        let stdout = drain(child.stdout.take().map(OwnedFd::from), buffer(LogStream::Stdout))?;
+        let stderr = drain(child.stderr.take().map(OwnedFd::from), buffer(LogStream::Stderr))?;
         let group = Group(Pid::from_raw(pid));
         // The leader stays a zombie until the group is killed, so its number cannot go to somebody else.
         let mut ended = tokio::task::spawn_blocking(move || {
@@ -172,8 +175,8 @@ struct Drain {
     buffer: std::sync::Arc<parking_lot::Mutex<LogBuffer>>,
 }
 
-fn drain(pipe: Option<OwnedFd>, limit: u64) -> Result<Drain, SandboxError> {
-    let buffer = std::sync::Arc::new(parking_lot::Mutex::new(LogBuffer::new(limit)));
+fn drain(pipe: Option<OwnedFd>, buffer: LogBuffer) -> Result<Drain, SandboxError> {
+    let buffer = std::sync::Arc::new(parking_lot::Mutex::new(buffer));
     let pipe = pipe.ok_or_else(|| SandboxError::Helper("the program has no output pipe".to_owned()))?;
     let mut pipe = pipe::Receiver::from_owned_fd(pipe).map_err(|e| SandboxError::Helper(e.to_string()))?;
     let shared = buffer.clone();
@@ -232,14 +235,22 @@ impl Executor for ProcessExecutor {
         let program = directory.path().join(PROGRAM_NAME);
         fs::write(&program, &job.code).map_err(SandboxError::io("write", &program))?;
         let mut env = environment(directory.path(), job.limits.cpus);
-        env.insert("DATA_DIR".to_owned(), absolute(&job.data_dir)?);
+        let data = absolute(&job.data_dir)?;
+        env.extend(DATA_VARIABLES.map(|name| (name.to_owned(), data.clone())));
         if job.output_is_folder {
             let output = directory.path().join(&job.output_name);
             env.insert(OUTPUT_DIR.to_owned(), output.to_string_lossy().into_owned());
         }
         env.extend(job.env.clone());
         let ran = self
-            .execute(&[PROGRAM_NAME], directory.path(), env, &job.limits, cancel)
+            .execute(
+                &[PROGRAM_NAME],
+                directory.path(),
+                env,
+                &job.limits,
+                job.observer.as_ref(),
+                cancel,
+            )
             .await?;
         if ran.end == JobEnd::Cancelled {
             return Err(SandboxError::Cancelled);
@@ -352,6 +363,7 @@ impl Evaluator for ProcessExecutor {
                 directory.path(),
                 env,
                 &spec.limits,
+                None,
                 cancel,
             )
             .await?;

@@ -106,6 +106,17 @@ pub enum Grade {
     Unsandboxed,
 }
 
+impl Grade {
+    /// Name as stored and shown.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Isolated => "isolated",
+            Self::Partial => "partial",
+            Self::Unsandboxed => "unsandboxed",
+        }
+    }
+}
+
 /// Layers in force for one job; stored as JSON in `sandbox.jobs.isolation`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsolationReport {

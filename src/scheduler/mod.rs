@@ -20,7 +20,7 @@ mod tasks;
 
 pub use attempt::candidate::{ProgramResult, ProgramRun, run_program};
 pub use attempt::park::model_pauses;
-pub use attempt::work_dir::sweep as sweep_work_dir;
+pub use attempt::work_dir::{WorkDir, sweep as sweep_work_dir};
 pub use attempt::{Attempt, AttemptSettings};
 pub use budget::{Balance, BudgetError, BudgetExhausted, Resource};
 pub use control::{RunHandle, Scheduler};
@@ -32,7 +32,7 @@ pub use generation::preview::Preview;
 pub use ids::{attempt_id, derive_seed, draw_rng, fresh_id, node_id, sha256_hex};
 pub use queue::conducted::RunControl;
 pub use queue::hold::Held;
-pub use queue::lease::{LeaseRow, host_name, leases, this_process};
+pub use queue::lease::{LeaseRow, host_name, leases, owner_may_live, this_process};
 pub use record::statement_rows::StatementRecord;
 pub use record::{Ending, JobPurpose, job_rows};
 pub use run::conductor::{StopReason, load_index};

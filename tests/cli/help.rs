@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fixture::Place;
 
-const COMMANDS: [&[&str]; 40] = [
+const COMMANDS: [&[&str]; 45] = [
     &[],
     &["init"],
     &["quickstart"],
@@ -43,6 +43,11 @@ const COMMANDS: [&[&str]; 40] = [
     &["export", "board"],
     &["export", "cards"],
     &["grade"],
+    &["serve"],
+    &["key"],
+    &["key", "create"],
+    &["key", "list"],
+    &["key", "revoke"],
     &["doctor"],
     &["config"],
 ];

@@ -28,3 +28,5 @@ mod peers;
 mod readers;
 #[path = "../report/mod.rs"]
 mod report;
+#[path = "../service/mod.rs"]
+mod service;

@@ -111,6 +111,7 @@ impl Bench {
             output_is_folder: false,
             output_dir: self.out.clone(),
             warm: false,
+            observer: None,
         }
     }
 
@@ -290,6 +291,7 @@ pub fn candidate(task: &Path, code: String, out: &Path, wall: Duration) -> Candi
         warm: false,
         warm_evaluation: false,
         self_reported: last_score,
+        observer: None,
     }
 }
 

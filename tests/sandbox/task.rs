@@ -91,6 +91,7 @@ impl Task {
             warm: false,
             warm_evaluation: true,
             self_reported: |_| None,
+            observer: None,
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod exec;
 pub mod export;
 pub mod grade;
 pub mod init;
+pub mod key;
 pub mod model;
 pub mod plot;
 pub mod policy;
@@ -17,6 +18,7 @@ pub mod quickstart;
 pub mod report;
 pub mod runs;
 pub mod sandbox;
+pub mod serve;
 pub mod show;
 pub mod sql;
 pub mod task;
@@ -48,6 +50,8 @@ pub async fn run(command: Command, context: Context) -> Result<(), CliError> {
         Command::Diff(args) => diff::run(args, &context).await,
         Command::Export(args) => export::run(args, &context).await,
         Command::Grade(args) => grade::run(args, &context).await,
+        Command::Serve(args) => serve::run(args, &context).await,
+        Command::Key(args) => key::run(args, &context).await,
         Command::Doctor(args) => doctor::run(args, &context).await,
         Command::Config(args) => config::run(args, &context).await,
     }

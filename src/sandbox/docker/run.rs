@@ -26,6 +26,7 @@ use crate::sandbox::group::ForeignGroup;
 use crate::sandbox::job::Limits;
 use crate::sandbox::launch::Launch;
 use crate::sandbox::logs::{CapturedLog, LogBuffer};
+use crate::sandbox::observe::LogStream;
 use crate::sandbox::outcome::JobEnd;
 use crate::sandbox::usage;
 
@@ -82,7 +83,7 @@ pub(super) async fn run(
     cancel: &CancellationToken,
 ) -> Result<Ran, SandboxError> {
     let scratch = slot.load(launch, context.filters)?;
-    let output = Output::attach(docker, slot.id(), launch.limits.log_bytes).await?;
+    let output = Output::attach(docker, slot.id(), launch).await?;
     let mut ended = wait(docker, slot.id());
     let begin = {
         let _turn = context
@@ -242,7 +243,7 @@ struct Output {
 }
 
 impl Output {
-    async fn attach(docker: &Docker, id: &str, limit: u64) -> Result<Self, SandboxError> {
+    async fn attach(docker: &Docker, id: &str, launch: &Launch) -> Result<Self, SandboxError> {
         let options = AttachContainerOptionsBuilder::new()
             .stream(true)
             .stdout(true)
@@ -253,13 +254,16 @@ impl Output {
             .await
             .map_err(|error| fault("attach to a container", &error))?
             .output;
-        let buffers = Arc::new(Mutex::new([LogBuffer::new(limit), LogBuffer::new(limit)]));
+        let buffer = |stream| LogBuffer::new(launch.limits.log_bytes).observed(launch.observer.as_ref(), stream);
+        let buffers = Arc::new(Mutex::new(LogStream::BOTH.map(buffer)));
         let shared = Arc::clone(&buffers);
         let task = tokio::spawn(async move {
             while let Some(Ok(part)) = output.next().await {
                 match part {
-                    LogOutput::StdErr { message } => shared.lock()[1].push(&message),
-                    LogOutput::StdOut { message } | LogOutput::Console { message } => shared.lock()[0].push(&message),
+                    LogOutput::StdErr { message } => shared.lock()[LogStream::Stderr.index()].push(&message),
+                    LogOutput::StdOut { message } | LogOutput::Console { message } => {
+                        shared.lock()[LogStream::Stdout.index()].push(&message)
+                    }
                     LogOutput::StdIn { .. } => {}
                 }
             }
@@ -272,8 +276,8 @@ impl Output {
             self.task.abort();
         }
         let mut buffers = self.buffers.lock();
-        let mut take = |index: usize| std::mem::replace(&mut buffers[index], LogBuffer::new(0)).finish();
-        (take(0), take(1))
+        let mut take = |stream: LogStream| std::mem::replace(&mut buffers[stream.index()], LogBuffer::new(0)).finish();
+        (take(LogStream::Stdout), take(LogStream::Stderr))
     }
 }
 

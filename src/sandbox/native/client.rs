@@ -22,6 +22,7 @@ use super::wire;
 use crate::sandbox::SandboxError;
 use crate::sandbox::launch::Launch;
 use crate::sandbox::logs::CapturedLog;
+use crate::sandbox::observe::LogPart;
 use crate::sandbox::report::CapabilityReport;
 
 /// Time that a launcher whose socket is closed has to clean up before it is killed.
@@ -232,6 +233,7 @@ impl Slot {
     /// Runs a job in a jail that stands, to its end.
     pub(super) async fn run(mut self, launch: Launch, cancel: &CancellationToken) -> Result<Finished, SandboxError> {
         let (mut reader, mut writer) = self.stream.split();
+        let observer = launch.observer.clone();
         send(&mut writer, &SlotCommand::Run(Box::new(launch))).await?;
         let mut started_at = None;
         let mut cancelled = false;
@@ -250,6 +252,16 @@ impl Slot {
             };
             match event {
                 SlotEvent::Started { unix_micros } => started_at = DateTime::from_timestamp_micros(unix_micros),
+                SlotEvent::Output { stream, skipped } => {
+                    let bytes = read_frame(&mut reader).await?;
+                    if let Some(observer) = &observer {
+                        observer.see(LogPart {
+                            stream,
+                            skipped,
+                            bytes: &bytes,
+                        });
+                    }
+                }
                 SlotEvent::Ended(report) => {
                     let stdout = log(&report.stdout, read_frame(&mut reader).await?);
                     let stderr = log(&report.stderr, read_frame(&mut reader).await?);

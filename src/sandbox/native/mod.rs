@@ -15,6 +15,7 @@ mod init;
 mod jail;
 mod landlock;
 mod launcher;
+mod live;
 mod protocol;
 mod root;
 mod supervisor;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::launch::{Launch, TextFile};
+use crate::sandbox::observe::LogStream;
 use crate::sandbox::outcome::{Collected, JobEnd};
 use crate::sandbox::report::{CapabilityReport, IsolationReport};
 
@@ -94,6 +95,13 @@ pub(super) enum SlotEvent {
     Started {
         /// Microseconds since 1970.
         unix_micros: i64,
+    },
+    /// The program wrote something; a frame with it follows.
+    Output {
+        /// Which output.
+        stream: LogStream,
+        /// Bytes before it that are not shown.
+        skipped: u64,
     },
     /// The job is over; two frames with the kept output follow.
     Ended(Box<JobReport>),

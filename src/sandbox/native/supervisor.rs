@@ -13,6 +13,7 @@ use rustix::process::Signal;
 use super::capabilities::BACKEND;
 use super::jail::{Jail, receive_within};
 use super::launcher::Context;
+use super::live::Live;
 use super::protocol::{
     ExitStatus, InitOrder, InitReport, InitStart, JobReport, LogSummary, Program, SlotCommand, SlotEvent, WarmOrder,
 };
@@ -117,11 +118,13 @@ fn run_job(
         LogBuffer::new(launch.limits.log_bytes),
         LogBuffer::new(launch.limits.log_bytes),
     ];
+    let live = launch.is_observed.then(Live::default);
     let watch = Watch::new(
         jail,
         stream,
         [stdout, stderr],
         logs,
+        live,
         &scratch,
         &launch.limits,
         context.config.grace,

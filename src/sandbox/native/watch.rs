@@ -10,11 +10,13 @@ use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::jail::Jail;
+use super::live::Live;
 use super::protocol::{ExitStatus, InitOrder, InitReport, SlotCommand, WarmMessage};
 use super::supervisor::waiter_report;
 use super::wire;
 use crate::sandbox::job::Limits;
 use crate::sandbox::logs::LogBuffer;
+use crate::sandbox::observe::LogStream;
 use crate::sandbox::outcome::JobEnd;
 use crate::sandbox::usage;
 
@@ -56,6 +58,8 @@ pub(super) struct Watch<'a> {
     stream: &'a mut UnixStream,
     pipes: [Option<OwnedFd>; 2],
     logs: [LogBuffer; 2],
+    /// Shows the output to the server while the program runs.
+    live: Option<Live>,
     scratch: &'a OwnedFd,
     temporary: Vec<OwnedFd>,
     limits: &'a Limits,
@@ -88,6 +92,7 @@ impl<'a> Watch<'a> {
         stream: &'a mut UnixStream,
         pipes: [OwnedFd; 2],
         logs: [LogBuffer; 2],
+        live: Option<Live>,
         scratch: &'a OwnedFd,
         limits: &'a Limits,
         grace: Duration,
@@ -101,6 +106,7 @@ impl<'a> Watch<'a> {
             stream,
             pipes: pipes.map(Some),
             logs,
+            live,
             scratch,
             temporary,
             limits,
@@ -124,7 +130,7 @@ impl<'a> Watch<'a> {
             let wakeup = self.wait()?;
             for (index, ready) in wakeup.pipes.into_iter().enumerate() {
                 if ready {
-                    self.read_output(index, READS_A_TURN);
+                    self.read_output(index, READS_A_TURN)?;
                 }
             }
             if wakeup.server {
@@ -186,16 +192,24 @@ impl<'a> Watch<'a> {
         })
     }
 
-    fn read_output(&mut self, index: usize, most: usize) {
+    /// Reads what the program wrote. `Err`: the server is gone.
+    fn read_output(&mut self, index: usize, most: usize) -> io::Result<()> {
         for _ in 0..most {
-            let Some(pipe) = &self.pipes[index] else { return };
+            let Some(pipe) = &self.pipes[index] else { return Ok(()) };
             match rustix::io::read(pipe, &mut self.buffer) {
                 Ok(0) => self.pipes[index] = None,
-                Ok(n) => self.logs[index].push(&self.buffer[..n]),
+                Ok(n) => {
+                    let bytes = &self.buffer[..n];
+                    self.logs[index].push(bytes);
+                    if let Some(live) = &mut self.live {
+                        live.show(self.stream, LogStream::BOTH[index], bytes)?;
+                    }
+                }
                 Err(Errno::INTR) => {}
-                Err(_) => return,
+                Err(_) => return Ok(()),
             }
         }
+        Ok(())
     }
 
     fn obey_server(&mut self) -> io::Result<()> {
@@ -328,7 +342,7 @@ impl<'a> Watch<'a> {
         for index in 0..2 {
             while self.pipes[index].is_some() {
                 let before = self.logs[index].bytes();
-                self.read_output(index, 1);
+                self.read_output(index, 1)?;
                 if self.logs[index].bytes() == before {
                     break;
                 }

@@ -126,6 +126,7 @@ pub async fn run_program(
         warm: run.warm,
         warm_evaluation: run.warm,
         self_reported: clade_udfs::text::final_validation_score,
+        observer: None,
     };
     let result = run_candidate(&*sandbox.executor, &*sandbox.evaluator, job, cancel).await;
     let kept = match (&result, keep) {

@@ -253,7 +253,7 @@ fn start_time(pid: u32) -> Option<u64> {
 }
 
 /// Whether the process of an identity may still be alive. A process of another machine always may.
-pub(in crate::scheduler) fn owner_may_live(owner: &str) -> bool {
+pub fn owner_may_live(owner: &str) -> bool {
     let parts: Vec<&str> = owner.split('/').collect();
     let [host, boot, pid, started] = parts.as_slice() else {
         return true;

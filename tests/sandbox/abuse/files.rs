@@ -251,6 +251,7 @@ fn is_known_variable(name: &str) -> bool {
         "BACKEND",
         "CLADE_TEST_MARK",
         "DATA_DIR",
+        "SANDBOX_DATA_DIR",
         "HOME",
         "JAILED",
         "LANG",

@@ -1,0 +1,67 @@
+//! The key of a request.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+
+use super::App;
+use super::error::ApiError;
+use crate::service::access::{Caller, Denied, Role};
+
+/// Header of the published clients.
+const KEY_HEADER: &str = "x-api-key";
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let Some(key) = key_of(&parts.headers) else {
+            return Err(unauthorized("the request has no API key"));
+        };
+        match app.access.caller(key).await {
+            Ok(caller) => Ok(caller),
+            Err(Denied::WrongKey) => Err(unauthorized("the API key is unknown, wrong or revoked")),
+            Err(Denied::TooMany(wait)) => Err(ApiError::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_requests",
+                "the key makes more requests in a minute than it may",
+                "try again after Retry-After seconds",
+            )
+            .after(wait)),
+            Err(Denied::Fault(fault)) => Err(fault.into()),
+        }
+    }
+}
+
+fn key_of(headers: &HeaderMap) -> Option<&str> {
+    if let Some(key) = headers.get(KEY_HEADER) {
+        return key.to_str().ok().map(str::trim);
+    }
+    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
+}
+
+fn unauthorized(message: &'static str) -> ApiError {
+    ApiError::new(
+        StatusCode::UNAUTHORIZED,
+        "unauthorized",
+        message,
+        "send the header X-API-Key, or Authorization: Bearer; `clade key create` makes keys",
+    )
+}
+
+/// A caller that may change something.
+///
+/// # Errors
+/// When it may only read.
+pub fn may_submit(caller: &Caller) -> Result<(), ApiError> {
+    if caller.role >= Role::Submit {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::FORBIDDEN,
+        "forbidden",
+        format!("a key with the role {} can only read", caller.role),
+        "use a key with the role submit",
+    ))
+}

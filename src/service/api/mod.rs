@@ -1,0 +1,148 @@
+//! The routes of the service.
+
+mod body;
+mod caller;
+mod error;
+mod job_body;
+mod jobs;
+mod logs;
+mod status;
+mod types;
+mod uploads;
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{StatusCode, Uri};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use clade_catalog::Store;
+use tokio_util::sync::CancellationToken;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
+use utoipa::openapi::{ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use self::error::ApiError;
+
+use super::access::Access;
+use super::figures::Figures;
+use super::queue::Queue;
+use super::run::{Board, DataFinder, LiveJobs};
+use super::uploads::Uploads;
+use crate::config::ServiceConfig;
+use crate::scheduler::{ENGINE_VERSION, Services};
+use crate::session::Queries;
+
+/// Where the routes lie.
+const PREFIX: &str = "/api/v1";
+
+/// What all requests share.
+#[derive(Debug)]
+pub struct Shared {
+    pub(super) config: ServiceConfig,
+    pub(super) services: Arc<Services>,
+    pub(super) store: Store,
+    pub(super) queries: Arc<Queries>,
+    pub(super) access: Access,
+    pub(super) queue: Arc<Queue>,
+    pub(super) uploads: Arc<Uploads>,
+    pub(super) data: DataFinder,
+    pub(super) live: Arc<LiveJobs>,
+    pub(super) board: Arc<Board>,
+    pub(super) figures: Arc<Figures>,
+    /// Longest run of a job that does not say.
+    pub(super) usual_seconds: f64,
+    /// The server is to end.
+    pub(super) stop: CancellationToken,
+}
+
+/// What all requests share.
+pub type App = Arc<Shared>;
+
+/// All routes.
+pub fn router(app: App) -> Router {
+    let (api, mut document) = routes().split_for_parts();
+    describe(&mut document);
+    let document = Arc::new(document);
+    Router::new()
+        .merge(api)
+        .route("/health", get(status::health))
+        .route("/metrics", get(status::metrics))
+        .route(
+            &format!("{PREFIX}/openapi.json"),
+            get(move || {
+                let document = Arc::clone(&document);
+                async move { Json(OpenApi::clone(&document)) }
+            }),
+        )
+        .fallback(no_route)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(Arc::clone(&app), count))
+        .with_state(app)
+}
+
+fn routes() -> OpenApiRouter<App> {
+    let api = OpenApiRouter::new()
+        .routes(routes!(jobs::submit, jobs::list))
+        .routes(routes!(jobs::submit_and_wait))
+        .routes(routes!(jobs::show, jobs::cancel))
+        .routes(routes!(logs::logs))
+        .routes(routes!(uploads::upload))
+        .routes(routes!(uploads::show))
+        .routes(routes!(status::workers))
+        .routes(routes!(status::health))
+        .routes(routes!(status::metrics));
+    OpenApiRouter::new().nest(PREFIX, api)
+}
+
+fn describe(document: &mut OpenApi) {
+    let info = InfoBuilder::new()
+        .title("Clade job service")
+        .version(ENGINE_VERSION)
+        .description(Some(
+            "Runs Python programs in a sandbox and scores them. Errors are {\"error\": {\"code\", \"message\", \"advice\"}}.",
+        ))
+        .build();
+    let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("X-API-Key")));
+    let components = ComponentsBuilder::new().security_scheme("key", key).build();
+    let more = OpenApiBuilder::new()
+        .info(info.clone())
+        .components(Some(components))
+        .build();
+    document.merge(more);
+    document.info = info;
+}
+
+async fn no_route(uri: Uri) -> ApiError {
+    ApiError::new(
+        StatusCode::NOT_FOUND,
+        "unknown_route",
+        format!("there is nothing at {}", uri.path()),
+        "GET /api/v1/openapi.json lists the routes",
+    )
+}
+
+async fn wrong_method(uri: Uri) -> ApiError {
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "wrong_method",
+        format!("{} does not take this method", uri.path()),
+        "GET /api/v1/openapi.json lists the routes with their methods",
+    )
+}
+
+/// Counts requests by route and code.
+async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
+    let method = request.method().clone();
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let response = next.run(request).await.into_response();
+    // Made-up paths and methods must not make new figures without end.
+    let route = path.as_ref().map_or("unknown", MatchedPath::as_str);
+    let is_usual = ["GET", "POST", "DELETE", "HEAD", "PUT", "PATCH", "OPTIONS"].contains(&method.as_str());
+    let method = if is_usual { method.as_str() } else { "other" };
+    app.figures.note_request(method, route, response.status().as_u16());
+    response
+}

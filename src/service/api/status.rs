@@ -1,0 +1,85 @@
+//! What the service does: workers, health, figures.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+
+use super::App;
+use super::error::{ApiError, ErrorBody};
+use super::types::{Health, WorkerAnswer, Workers};
+use crate::scheduler::ENGINE_VERSION;
+use crate::service::access::Caller;
+use crate::service::error::ServiceError;
+use crate::service::queue::Class;
+
+/// Lists the workers.
+#[utoipa::path(
+    get,
+    path = "/workers/status",
+    tag = "service",
+    responses(
+        (status = 200, description = "The workers", body = Workers),
+        (status = 401, description = "No valid key", body = ErrorBody),
+        (status = 429, description = "Too many requests", body = ErrorBody),
+    ),
+    security(("key" = []))
+)]
+pub async fn workers(State(app): State<App>, caller: Caller) -> Json<Workers> {
+    let answer = |status: crate::service::run::WorkerStatus| {
+        let is_shown = status.user.as_deref().is_some_and(|user| caller.may_see(user));
+        WorkerAnswer {
+            worker_id: status.worker.worker_id,
+            status: if status.job_id.is_some() { "busy" } else { "idle" }.to_owned(),
+            job_id: status.job_id.filter(|_| is_shown),
+            class: status.worker.class.as_str().to_owned(),
+        }
+    };
+    Json(Workers {
+        workers_show: app.board.all().into_iter().map(answer).collect(),
+    })
+}
+
+/// Says whether the service takes jobs.
+#[utoipa::path(
+    get,
+    path = "/health",
+    tag = "service",
+    responses((status = 200, description = "The service works", body = Health))
+)]
+pub async fn health(State(app): State<App>) -> Json<Health> {
+    let status = if app.queue.is_closed() { "stopping" } else { "ok" };
+    Json(Health {
+        status: status.to_owned(),
+        version: ENGINE_VERSION.to_owned(),
+    })
+}
+
+/// Gives figures for Prometheus.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "service",
+    responses(
+        (status = 200, description = "Figures in OpenMetrics text", body = String, content_type = "application/openmetrics-text"),
+        (status = 401, description = "No valid key", body = ErrorBody),
+        (status = 429, description = "Too many requests", body = ErrorBody),
+    ),
+    security(("key" = []))
+)]
+pub async fn metrics(State(app): State<App>, _caller: Caller) -> Result<Response, ApiError> {
+    let by_state = app.queue.by_state().await?;
+    app.figures.set_jobs(&by_state);
+    for class in Class::ALL {
+        app.figures.set_waiting(class, app.queue.waiting(class));
+    }
+    let workers = app.board.all();
+    let busy = workers.iter().filter(|worker| worker.job_id.is_some()).count();
+    app.figures.set_workers(busy, workers.len() - busy);
+    let text = app
+        .figures
+        .text()
+        .map_err(|error| ServiceError::Server(std::io::Error::other(error)))?;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}

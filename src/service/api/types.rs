@@ -1,0 +1,283 @@
+//! What the service answers.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, SecondsFormat};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::sandbox::Limits;
+use crate::service::queue::{JobRecord, JobState, RunDetail, StoredResult};
+use crate::service::uploads::Upload;
+
+/// A job that was taken.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Accepted {
+    /// Its id.
+    pub job_id: String,
+    /// Its state.
+    pub status: JobState,
+}
+
+/// A job.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Job {
+    /// Its id; ids sort by time.
+    pub job_id: String,
+    /// Name that the user gave it.
+    pub name: String,
+    /// Its state.
+    pub status: JobState,
+    /// What came out; null until it ended.
+    pub result: Option<JobResult>,
+    /// Whose it is.
+    pub user: String,
+    /// Data that it reads.
+    pub data_dir: String,
+    /// Part of the task that it is scored on: validation or final; none for data that is no task.
+    pub split: String,
+    /// cpu or gpu, as asked for.
+    pub resource_type: String,
+    /// Class of workers that it waits for: cpu or gpu.
+    pub class: String,
+    /// 1 is first, 9 last.
+    pub priority: u8,
+    /// Longest run in seconds.
+    pub timeout: f64,
+    /// Variables that the request added.
+    pub environment: BTreeMap<String, String>,
+    /// Key that makes the request idempotent.
+    pub idempotency_key: Option<String>,
+    /// Trace that the client sent along.
+    pub trace_id: Option<String>,
+    /// SHA-256 of the program.
+    pub code_hash: String,
+    /// Worker that has or had it.
+    pub worker_id: Option<String>,
+    /// Times that it was begun.
+    pub attempts: u32,
+    /// The user wants it to end.
+    pub cancel_requested: bool,
+    /// When it came.
+    #[schema(format = DateTime)]
+    pub queued_at: String,
+    /// When a worker took it up.
+    #[schema(format = DateTime)]
+    pub started_at: Option<String>,
+    /// When it ended.
+    #[schema(format = DateTime)]
+    pub finished_at: Option<String>,
+}
+
+/// What came out of a job.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct JobResult {
+    /// success, code_missing, code_execution_error, submission_missing, metric_or_answer_missing, scoring_failed, timeout or
+    /// sandbox_unconfirmed.
+    pub result: String,
+    /// The score.
+    pub score: Option<f64>,
+    /// Who says so: evaluator or self_reported.
+    pub score_source: Option<String>,
+    /// Output of the program between markers; null in lists.
+    pub run_log: Option<String>,
+    /// More about the run.
+    pub detail: ResultDetail,
+}
+
+/// More about a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ResultDetail {
+    /// Reason of the state in words.
+    pub reason: Option<String>,
+    /// exit, signal, oom, wall_limit, cpu_limit, disk_limit, setup or killed.
+    pub cause: Option<String>,
+    /// Exit code of the program.
+    pub exit_code: Option<i32>,
+    /// Signal that ended it.
+    pub signal: Option<i32>,
+    /// The memory limit was hit.
+    pub oom: bool,
+    /// Seconds of the program.
+    pub wall_seconds: Option<f64>,
+    /// CPU seconds of all its processes.
+    pub cpu_seconds: Option<f64>,
+    /// Largest memory that was seen.
+    pub peak_memory_bytes: Option<u64>,
+    /// Seconds of the evaluation.
+    pub evaluation_seconds: Option<f64>,
+    /// Limits that it ran under.
+    pub limits: Option<ResultLimits>,
+    /// isolated, partial or unsandboxed.
+    pub isolation: Option<String>,
+    /// Layers of the sandbox that were in force.
+    pub layers: Vec<String>,
+}
+
+/// Limits that a job ran under.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ResultLimits {
+    /// Seconds of the program.
+    pub wall_seconds: f64,
+    /// CPU seconds of all its processes.
+    pub cpu_seconds: Option<u64>,
+    /// Memory of all processes together.
+    pub memory_bytes: u64,
+    /// Processes and threads.
+    pub processes: u64,
+    /// Size of one file.
+    pub file_bytes: u64,
+    /// Size of the scratch folder.
+    pub scratch_bytes: u64,
+    /// Bytes of each log that are kept.
+    pub log_bytes: u64,
+    /// CPUs; 0 for all.
+    pub cpus: u32,
+}
+
+/// Jobs, the newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct JobList {
+    /// The jobs; their results have no logs.
+    pub jobs: Vec<Job>,
+    /// Gives the next page; null at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// An upload.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UploadAnswer {
+    /// Its id: what jobs name as data_dir.
+    pub upload: String,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Its files.
+    pub files: u64,
+    /// When it was first sent.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+}
+
+/// The workers.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Workers {
+    /// One a worker.
+    pub workers_show: Vec<WorkerAnswer>,
+}
+
+/// A worker.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WorkerAnswer {
+    /// Its id.
+    pub worker_id: String,
+    /// idle or busy.
+    pub status: String,
+    /// The job that it runs, where that is a job of yours.
+    pub job_id: Option<String>,
+    /// Jobs that it takes: cpu or gpu.
+    pub class: String,
+}
+
+/// Whether the service works.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Health {
+    /// ok or stopping.
+    pub status: String,
+    /// Version of the engine.
+    pub version: String,
+}
+
+/// A time as answered.
+pub fn time(micros: i64) -> String {
+    DateTime::from_timestamp_micros(micros)
+        .unwrap_or_default()
+        .to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+impl Job {
+    /// The answer about a job; its log, where it is asked for, is added by the caller.
+    pub fn new(record: JobRecord, run_log: Option<String>) -> Self {
+        let request = record.request;
+        Self {
+            job_id: record.job_id,
+            name: request.name,
+            status: record.state,
+            result: record.result.map(|result| JobResult::new(result, run_log)),
+            user: record.user,
+            split: request.data.split().to_owned(),
+            data_dir: request.data_dir,
+            resource_type: request.resource_type.as_str().to_owned(),
+            class: request.class.as_str().to_owned(),
+            priority: request.priority,
+            timeout: request.timeout,
+            environment: request.environment,
+            idempotency_key: request.idempotency_key,
+            trace_id: request.trace_id,
+            code_hash: request.code_hash,
+            worker_id: record.worker,
+            attempts: record.attempts,
+            cancel_requested: record.cancel_requested,
+            queued_at: time(record.queued_at),
+            started_at: record.started_at.map(time),
+            finished_at: record.finished_at.map(time),
+        }
+    }
+}
+
+impl JobResult {
+    fn new(result: StoredResult, run_log: Option<String>) -> Self {
+        Self {
+            result: result.result.as_str().to_owned(),
+            score: result.score,
+            score_source: result.score_source,
+            run_log,
+            detail: ResultDetail::from(result.detail),
+        }
+    }
+}
+
+impl From<RunDetail> for ResultDetail {
+    fn from(detail: RunDetail) -> Self {
+        let isolation = detail.isolation.map(|grade| grade.as_str().to_owned());
+        Self {
+            reason: detail.reason,
+            cause: detail.cause.map(|cause| cause.as_str().to_owned()),
+            exit_code: detail.exit_code,
+            signal: detail.signal,
+            oom: detail.oom,
+            wall_seconds: detail.wall_seconds,
+            cpu_seconds: detail.cpu_seconds,
+            peak_memory_bytes: detail.peak_memory_bytes,
+            evaluation_seconds: detail.evaluation_seconds,
+            limits: detail.limits.map(ResultLimits::from),
+            isolation,
+            layers: detail.layers.iter().map(|layer| layer.as_str().to_owned()).collect(),
+        }
+    }
+}
+
+impl From<Limits> for ResultLimits {
+    fn from(limits: Limits) -> Self {
+        Self {
+            wall_seconds: limits.wall.as_secs_f64(),
+            cpu_seconds: limits.cpu_seconds,
+            memory_bytes: limits.memory_bytes,
+            processes: limits.processes,
+            file_bytes: limits.file_bytes,
+            scratch_bytes: limits.scratch_bytes,
+            log_bytes: limits.log_bytes,
+            cpus: limits.cpus,
+        }
+    }
+}
+
+impl From<Upload> for UploadAnswer {
+    fn from(upload: Upload) -> Self {
+        Self {
+            upload: upload.id(),
+            bytes: upload.bytes,
+            files: upload.files,
+            created_at: time(upload.created_at),
+        }
+    }
+}

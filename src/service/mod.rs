@@ -1,0 +1,17 @@
+//! The HTTP job service: clients hand programs in, workers run them in the sandbox, results are kept in the store.
+//!
+//! A request becomes a row before it is answered; the row's state says what is to be done, so that a server that is killed goes on
+//! where it was. See `docs/service.md`.
+
+mod access;
+mod api;
+mod error;
+mod figures;
+mod queue;
+mod run;
+mod serve;
+mod uploads;
+
+pub use access::{KeyRow, Quotas, Role, all_keys, create_key, revoke_key};
+pub use error::ServiceError;
+pub use serve::{ServeOptions, Service, Tls};

@@ -1,0 +1,16 @@
+//! Running jobs: their data, their program, their result, and the workers that take them from the queue.
+
+mod data;
+mod execute;
+mod live;
+mod result;
+mod run_log;
+mod tasks;
+mod worker;
+
+pub use self::data::{DataFault, DataFinder};
+pub use self::execute::Runner;
+pub use self::live::{LiveJobs, LogPiece};
+pub use self::result::{job_row, result_of};
+pub use self::run_log::run_log;
+pub use self::worker::{Board, WorkerStatus, work};

@@ -1,0 +1,334 @@
+//! A server of our own, and a client that sees what a user would see.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Stdio};
+use std::time::{Duration, Instant};
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value as Json, json};
+
+use crate::cli::fixture::Place;
+use crate::cli::tasks::python;
+
+/// Longest wait for anything; the machine may be busy.
+pub const LIMIT: Duration = Duration::from_secs(180);
+
+/// A folder with a store and data, on which servers are started.
+pub struct Site {
+    pub place: Place,
+    settings: Vec<String>,
+}
+
+/// A running server.
+pub struct Server {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    pub url: String,
+    /// Key that the first start printed.
+    pub first_key: Option<String>,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: BTreeMap<String, String>,
+    pub text: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub fn json(&self) -> Json {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The answer to a request that must be taken.
+    #[track_caller]
+    pub fn ok(&self) -> Json {
+        assert!(self.status.is_success(), "{self:?}");
+        self.json()
+    }
+
+    /// Code and message of a request that must be refused.
+    #[track_caller]
+    pub fn refused(&self, status: u16) -> (String, String) {
+        assert_eq!(self.status.as_u16(), status, "{self:?}");
+        let body = self.json();
+        let error = &body["error"];
+        assert!(!error["advice"].as_str().unwrap().is_empty(), "{body}");
+        let text = |name: &str| error[name].as_str().unwrap().to_owned();
+        (text("code"), text("message"))
+    }
+}
+
+/// A client with a key.
+#[derive(Clone)]
+pub struct Client {
+    url: String,
+    key: Option<String>,
+    http: reqwest::Client,
+}
+
+impl Site {
+    /// A store, and below it a folder `d` that jobs may name as their data.
+    pub fn new() -> Self {
+        let place = Place::with_store();
+        std::fs::create_dir_all(place.path().join("roots/d")).unwrap();
+        std::fs::write(place.path().join("roots/d/train.csv"), "id,y\n1,2\n").unwrap();
+        Self {
+            settings: vec![
+                format!("service.data_roots={}", place.path().join("roots").display()),
+                "sandbox.warm=false".to_owned(),
+            ],
+            place,
+        }
+    }
+
+    /// The same with a setting.
+    pub fn set(mut self, setting: &str) -> Self {
+        self.settings.push(setting.to_owned());
+        self
+    }
+
+    /// Starts a server with an executor and so many workers.
+    pub fn serve(&self, executor: &str, workers: u32) -> Server {
+        self.serve_with(executor, workers, &[])
+    }
+
+    /// The same with more arguments.
+    pub fn serve_with(&self, executor: &str, workers: u32, more: &[&str]) -> Server {
+        let workers = workers.to_string();
+        let mut arguments = vec![
+            "serve",
+            "--address",
+            "127.0.0.1:0",
+            "--executor",
+            executor,
+            "--workers",
+            &workers,
+        ];
+        arguments.extend(more);
+        for setting in &self.settings {
+            arguments.extend(["--set", setting]);
+        }
+        let mut child = self
+            .place
+            .command(arguments)
+            .env("CLADE_PYTHON", python())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let (mut said, mut first_key) = (String::new(), None);
+        loop {
+            let mut line = String::new();
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended: {said}");
+            if line.starts_with("clade_") {
+                first_key = Some(line.trim().to_owned());
+            }
+            if let Some(rest) = line.strip_prefix("serving on ") {
+                let url = rest.split_whitespace().next().unwrap().to_owned();
+                return Server {
+                    child,
+                    stderr,
+                    url,
+                    first_key,
+                };
+            }
+            said.push_str(&line);
+        }
+    }
+
+    /// A new key for a user.
+    pub fn key(&self, user: &str, arguments: &[&str]) -> String {
+        let created = self.place.run(
+            ["key", "create", user, "--format", "json"]
+                .into_iter()
+                .chain(arguments.iter().copied()),
+        );
+        let rows: Json = serde_json::from_str(&created.ok()).unwrap();
+        rows[0]["key"].as_str().unwrap().to_owned()
+    }
+
+    /// Rows of a query on the store.
+    pub fn rows(&self, sql: &str) -> Json {
+        let text = self.place.run(["sql", "-c", sql, "--format", "json"]).ok();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Files below the folder of uploads.
+    pub fn uploads(&self) -> Vec<PathBuf> {
+        let folder = self.place.path().join("clade-store/uploads");
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    }
+}
+
+impl Server {
+    /// A client with a key.
+    pub fn client(&self, key: &str) -> Client {
+        Client {
+            url: self.url.clone(),
+            key: Some(key.to_owned()),
+            http: reqwest::Client::new(),
+        }
+    }
+
+    /// A client without a key.
+    pub fn stranger(&self) -> Client {
+        Client {
+            key: None,
+            ..self.client("")
+        }
+    }
+
+    /// Address without its scheme.
+    pub fn address(&self) -> &str {
+        self.url.split_once("//").unwrap().1
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM; it must end well. Gives what it said.
+    pub fn stop(mut self) -> String {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut self.stderr, &mut said).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}: {said}");
+        said
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that was stopped is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Client {
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.url)).timeout(LIMIT);
+        match &self.key {
+            Some(key) => request.header("X-API-Key", key),
+            None => request,
+        }
+    }
+
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
+        self.try_send(request).await.unwrap()
+    }
+
+    /// The answer, or nothing when the server is gone.
+    pub async fn try_send(&self, request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Error> {
+        let response = request.send().await?;
+        let headers = response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+            .collect();
+        Ok(Answer {
+            status: response.status(),
+            headers,
+            text: response.text().await?,
+        })
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(self.request(Method::GET, path)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(self.request(Method::DELETE, path)).await
+    }
+
+    pub fn post_json(&self, path: &str, body: &Json) -> reqwest::RequestBuilder {
+        self.request(Method::POST, path)
+            .header("Content-Type", "application/json")
+            .body(body.to_string())
+    }
+
+    pub async fn post(&self, path: &str, body: &Json) -> Answer {
+        self.send(self.post_json(path, body)).await
+    }
+
+    /// Hands a job in; gives its id.
+    pub async fn submit(&self, body: &Json) -> String {
+        let answer = self.post("/api/v1/jobs", body).await;
+        answer.ok()["job_id"].as_str().unwrap().to_owned()
+    }
+
+    pub async fn job(&self, job_id: &str) -> Json {
+        self.get(&format!("/api/v1/jobs/{job_id}")).await.ok()
+    }
+
+    /// Waits until a job has a state of some.
+    pub async fn wait_for(&self, job_id: &str, states: &[&str]) -> Json {
+        let begin = Instant::now();
+        loop {
+            let job = self.job(job_id).await;
+            if states.contains(&job["status"].as_str().unwrap()) {
+                return job;
+            }
+            assert!(begin.elapsed() < LIMIT, "{job}");
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+    }
+
+    /// Waits until a job has ended.
+    pub async fn wait(&self, job_id: &str) -> Json {
+        self.wait_for(job_id, &["completed", "failed", "cancelled"]).await
+    }
+
+    /// Runs a job to its end.
+    pub async fn run(&self, body: &Json) -> Json {
+        let job_id = self.submit(body).await;
+        self.wait(&job_id).await
+    }
+}
+
+/// A job on the folder `d`.
+pub fn job(code: &str) -> Json {
+    json!({"name": "d", "code": code, "data_dir": "d", "timeout": 60})
+}
+
+/// A tar file of entries: name and content; a type other than that of a regular file can be given.
+pub fn tar(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (name, kind, content) in entries {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(*kind);
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        if *kind == tar::EntryType::Symlink {
+            header.set_link_name("/etc/passwd").unwrap();
+        }
+        header.set_cksum();
+        archive.append(&header, *content).unwrap();
+    }
+    archive.into_inner().unwrap()
+}
+
+/// The interpreter of the clients in Python.
+pub fn test_python() -> PathBuf {
+    std::env::var_os("CLADE_TEST_PYTHON").map(PathBuf::from).expect(
+        "set CLADE_TEST_PYTHON to a Python interpreter with the packages of configs/python/requirements-test.lock",
+    )
+}
+
+/// A file of these tests.
+pub fn own_file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service").join(name)
+}

@@ -1,0 +1,12 @@
+//! The HTTP job service, seen from outside.
+
+mod access;
+mod clients;
+mod contract;
+mod fixture;
+mod jobs;
+mod kills;
+mod logs;
+mod order;
+mod refusals;
+mod uploads;
