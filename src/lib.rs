@@ -13,6 +13,7 @@ mod figures;
 pub mod gym;
 pub mod memory;
 pub mod model;
+mod named_file;
 pub mod operators;
 pub mod plan;
 pub mod plot;

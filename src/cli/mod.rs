@@ -9,6 +9,7 @@ mod error;
 mod evolve_flags;
 mod interrupt;
 mod logging;
+mod new_file;
 mod output;
 mod printer;
 mod program;

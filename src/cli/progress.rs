@@ -151,14 +151,12 @@ impl RunProgress {
     }
 }
 
-/// What is left of the budgets that have a limit. A budget is never overdrawn by what is spent, but time goes on.
+/// What is left of the budgets that have a limit; of wall time, which goes on, it may be a little less than nothing.
 fn left(row: &ResultRow<'_>) -> Result<Vec<String>, CliError> {
     let number = |name| Ok::<_, CliError>(row.optional_float(name)?.map(|left| left.max(0.0)));
     let mut parts = Vec::new();
-    if let (Some(limit), Some(seconds)) = (row.optional_float("wall_limit")?, row.optional_float("seconds")?) {
-        parts.push(format!("{} of wall time", duration((limit - seconds).max(0.0))));
-    }
     for (column, name) in [
+        ("wall_left", "of wall time"),
         ("sandbox_left", "in the sandbox"),
         ("active_left", "in model and sandbox"),
     ] {

@@ -28,7 +28,12 @@ pub struct Defaults {
 
 /// The memory model that a statement asks for, else the configured one; 'none' is none.
 pub(super) fn memory_model(given: Option<String>, configured: Option<String>) -> Option<String> {
-    given.or(configured).filter(|model| !model.eq_ignore_ascii_case("none"))
+    given.or(configured).filter(|model| !is_no_model(model))
+}
+
+/// Whether a name stands for no model.
+pub(super) fn is_no_model(name: &str) -> bool {
+    name.eq_ignore_ascii_case("none")
 }
 
 impl Defaults {

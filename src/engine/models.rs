@@ -5,6 +5,7 @@ use clade_catalog::Store;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio_util::sync::CancellationToken;
 
+use super::defaults::is_no_model;
 use super::error::{EngineError, Result};
 use super::open::Engine;
 use crate::dialect::{CreateModel, DropModel};
@@ -119,6 +120,11 @@ impl Engine {
         if !(1..=LONGEST_NAME).contains(&name.len()) || !name.chars().all(allowed) {
             return Err(EngineError::Request(format!(
                 "the name of a model is 1 to {LONGEST_NAME} letters, digits and the characters _ . : - /"
+            )));
+        }
+        if verb == "made" && is_no_model(name) {
+            return Err(EngineError::Request(format!(
+                "'{name}' stands for no model where a memory model is named: choose another name"
             )));
         }
         match self.scheduler().services().models.fixed_origin(name) {

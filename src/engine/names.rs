@@ -20,6 +20,8 @@ const OFFERED: usize = 5;
 const RUNS: &str = include_str!("../../sql/names/runs.sql");
 /// The suites that there are.
 const SUITES: &str = include_str!("../../sql/names/suites.sql");
+/// The nodes that there are.
+const NODES: &str = include_str!("../../sql/names/nodes.sql");
 
 /// What a name begins with that says of which kind it is; no id has the character in it.
 const RUN_PREFIX: &str = "run/";
@@ -77,14 +79,29 @@ impl Engine {
         Ok(find_subject(self.queries(), name).await?)
     }
 
+    /// Checks that there is a suite of this name.
+    ///
+    /// # Errors
+    /// When there is none; the message lists the newest.
+    pub async fn require_suite(&self, name: &str) -> Result<()> {
+        let is_there = is_there(self.queries(), SUITES, name).await.map_err(NameError::from)?;
+        if is_there {
+            return Ok(());
+        }
+        Err(unknown_suite(self.queries(), name)
+            .await
+            .map_err(NameError::from)?
+            .into())
+    }
+
     /// The node that an id or its beginning names.
     ///
     /// # Errors
     /// When there is none or several.
     pub async fn node_id(&self, name: &str) -> Result<String> {
-        let sql = "SELECT node_id AS id, concat('step ', step, ', ', operator, ', ', status) AS what FROM evo.nodes \
-                   WHERE starts_with(node_id, CAST($name AS VARCHAR)) ORDER BY node_id LIMIT 11";
-        let found = list(self.queries(), sql, Some(name)).await.map_err(NameError::from)?;
+        let found = list(self.queries(), &beginning(NODES), Some(name))
+            .await
+            .map_err(NameError::from)?;
         match only("node", name, found)? {
             Some(node) => Ok(node),
             None => Err(EngineError::Request(format!(
@@ -124,10 +141,17 @@ pub(super) async fn find_run(queries: &Queries, name: &str) -> Result<String, Na
     )))
 }
 
+/// The rows whose id begins with a name, one more than a message lists.
+fn beginning(rows: &str) -> String {
+    format!(
+        "SELECT * FROM ({rows}) WHERE starts_with(id, CAST($name AS VARCHAR)) ORDER BY id LIMIT {}",
+        LISTED + 1
+    )
+}
+
 /// The run whose id is a name, or the only one whose id begins with it.
 async fn fitting_run(queries: &Queries, name: &str) -> Result<Option<String>, NameError> {
-    let fitting = format!("SELECT * FROM ({RUNS}) WHERE starts_with(id, CAST($name AS VARCHAR)) ORDER BY id LIMIT 11");
-    only("run", name, list(queries, &fitting, Some(name)).await?)
+    only("run", name, list(queries, &beginning(RUNS), Some(name)).await?)
 }
 
 /// The run or suite that a name names.
@@ -139,22 +163,16 @@ async fn find_subject(queries: &Queries, name: &str) -> Result<Subject, NameErro
         return Ok(Subject::Run(find_run(queries, name).await?));
     }
     let suite = name.strip_prefix(SUITE_PREFIX).unwrap_or(name);
-    let named = |rows: &str| format!("SELECT * FROM ({rows}) WHERE id = CAST($name AS VARCHAR)");
-    if !list(queries, &named(SUITES), Some(suite)).await?.is_empty() {
-        let runs = list(queries, &named(RUNS), Some(name)).await?;
+    if is_there(queries, SUITES, suite).await? {
         return Ok(Subject::Suite {
             suite_id: suite.to_owned(),
-            is_run_too: !runs.is_empty(),
+            is_run_too: is_there(queries, RUNS, name).await?,
         });
     }
-    let suites = format!("SELECT * FROM ({SUITES}) ORDER BY created_at DESC, id DESC LIMIT {OFFERED}");
-    let suites = list(queries, &suites, None).await?;
     if suite != name {
-        return Err(NameError::Name(match suites.is_empty() {
-            true => format!("there is no suite '{suite}': this store has none yet"),
-            false => format!("there is no suite '{suite}'; the newest are:{}", lines(&suites)),
-        }));
+        return Err(unknown_suite(queries, suite).await?);
     }
+    let suites = newest_suites(queries).await?;
     if let Some(run) = fitting_run(queries, name).await? {
         return Ok(Subject::Run(run));
     }
@@ -169,6 +187,26 @@ async fn find_subject(queries: &Queries, name: &str) -> Result<Subject, NameErro
         known("run", &runs),
         known("suite", &suites)
     )))
+}
+
+/// Whether one of the rows has this id.
+async fn is_there(queries: &Queries, rows: &str, id: &str) -> datafusion::error::Result<bool> {
+    let sql = format!("SELECT * FROM ({rows}) WHERE id = CAST($name AS VARCHAR)");
+    Ok(!list(queries, &sql, Some(id)).await?.is_empty())
+}
+
+/// The newest suites, newest first.
+async fn newest_suites(queries: &Queries) -> datafusion::error::Result<Vec<(String, String)>> {
+    let sql = format!("SELECT * FROM ({SUITES}) ORDER BY created_at DESC, id DESC LIMIT {OFFERED}");
+    list(queries, &sql, None).await
+}
+
+async fn unknown_suite(queries: &Queries, name: &str) -> datafusion::error::Result<NameError> {
+    let suites = newest_suites(queries).await?;
+    Ok(NameError::Name(match suites.is_empty() {
+        true => format!("there is no suite '{name}': this store has none yet"),
+        false => format!("there is no suite '{name}'; the newest are:{}", lines(&suites)),
+    }))
 }
 
 /// Ids with what they are. An empty name would fit everything and fits nothing.

@@ -12,6 +12,7 @@ use datafusion::physical_plan::execute_stream;
 use super::columns::{floats, ints, texts};
 use super::describe::described;
 use super::error::{EngineError, Result};
+use super::names::NEWEST_RUN;
 use super::notice::Notice;
 use super::output::QueryOutput;
 use super::session::Session;
@@ -267,6 +268,11 @@ impl Session {
             .unwrap_or_else(|| defaults.policy.clone());
         let policy_sql = engine.policy(&policy).await?.sql;
         let run_id = evolve.options.id.clone().unwrap_or_else(fresh_id);
+        if run_id == NEWEST_RUN {
+            return Err(EngineError::Request(format!(
+                "'{NEWEST_RUN}' names the newest run, whichever it is: choose another id"
+            )));
+        }
         let model = evolve
             .model
             .or(set(variables.model))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use reqwest::header::{HeaderName, HeaderValue};
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -115,9 +116,17 @@ pub enum OptionsError {
         /// Name.
         name: String,
     },
-    /// A value has the wrong type.
+    /// What the store keeps is no JSON.
     #[error("{0}")]
-    Type(#[from] serde_json::Error),
+    Json(#[from] serde_json::Error),
+    /// A value has the wrong type.
+    #[error("option {name} must be {wanted}")]
+    Type {
+        /// Name.
+        name: String,
+        /// What would be right.
+        wanted: String,
+    },
     /// A value is not allowed.
     #[error(transparent)]
     Wrong(#[from] WrongOption),
@@ -163,7 +172,7 @@ impl ModelOptions {
         let mut object = Map::new();
         for (name, value) in given {
             let value = match value {
-                OptionValue::Number(text) => serde_json::from_str(text)?,
+                OptionValue::Number(text) => serde_json::from_str(text).map_err(|_| wrong_type(name))?,
                 OptionValue::Text(text) => Json::String(text.clone()),
                 OptionValue::Bool(value) => Json::Bool(*value),
             };
@@ -190,6 +199,12 @@ impl ModelOptions {
                 problem: "is needed: provider 'openai' is any OpenAI-compatible service".to_owned(),
             }
             .into());
+        }
+        if let Some(name) = object
+            .iter()
+            .find_map(|(name, value)| (!fits(name, value)).then_some(name))
+        {
+            return Err(wrong_type(name));
         }
         let options: Self = serde_json::from_value(Json::Object(object))?;
         options.check()?;
@@ -299,13 +314,20 @@ impl ModelOptions {
                 });
             }
         }
-        for name in self.extra_headers.iter().flat_map(BTreeMap::keys) {
-            if is_secret_name(name) {
-                return Err(WrongOption {
-                    option: "extra_headers",
-                    problem: format!("cannot set {name}: keys are read from the variable of api_key_env"),
-                });
-            }
+        for (name, value) in self.extra_headers.iter().flatten() {
+            let problem = if is_secret_name(name) {
+                format!("cannot set {name}: keys are read from the variable of api_key_env")
+            } else if HeaderName::from_bytes(name.as_bytes()).is_err() {
+                format!("cannot set '{}': that is no name of a header", name.escape_debug())
+            } else if HeaderValue::from_str(value).is_err() {
+                format!("cannot set {name} to a text with line breaks or control characters")
+            } else {
+                continue;
+            };
+            return Err(WrongOption {
+                option: "extra_headers",
+                problem,
+            });
         }
         Ok(())
     }
@@ -379,6 +401,36 @@ impl ModelOptions {
             ("breaker_failures", self.breaker_failures != Some(0), AT_LEAST_ONE),
             ("breaker_pause_seconds", seconds(self.breaker_pause_seconds), SECONDS),
         ]
+    }
+}
+
+/// Whether an option takes a value, whatever the others are.
+fn fits(name: &str, value: &Json) -> bool {
+    let mut alone = Map::new();
+    alone.insert("provider".to_owned(), Json::from(Provider::Openai.as_str()));
+    alone.insert(name.to_owned(), value.clone());
+    serde_json::from_value::<ModelOptions>(Json::Object(alone)).is_ok()
+}
+
+/// An option with a value of the wrong type, and the type that it takes. The value is not repeated: it may be a key.
+fn wrong_type(name: &str) -> OptionsError {
+    let samples = [
+        (Json::from(0.5), "a number"),
+        (Json::from(1), "a whole number of 0 or more, at most 4294967295"),
+        (Json::from(true), "true or false"),
+        (Json::from("x"), "a text"),
+        (Json::from("{}"), "a text with a JSON object"),
+    ];
+    let wanted = samples.iter().find(|(sample, _)| fits(name, sample));
+    let wanted = match (name, wanted) {
+        ("provider", _) => format!("'{}'", Provider::Openai),
+        ("extra_headers", _) => "a text with a JSON object of texts".to_owned(),
+        (_, Some((_, wanted))) => (*wanted).to_owned(),
+        (_, None) => "of another type".to_owned(),
+    };
+    OptionsError::Type {
+        name: name.to_owned(),
+        wanted,
     }
 }
 

@@ -228,6 +228,17 @@ fn a_folder_replaces_templates_and_mistakes_are_named() {
         ("debug.j2", "{{ nodes[0].stauts }}", "'nodes[0].stauts' has none"),
         ("modality/tabular.j2", "{{ task.nope }}", "there is no 'task.nope'"),
         ("draft.j2", "", "it is empty"),
+        (
+            "draft.j2",
+            "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
+            "it does not come to an end within 5000000 steps",
+        ),
+        (
+            "draft.j2",
+            "{% for a in range(70) %}{{ 'x' * 1000000 }}{% endfor %}",
+            "it renders more than 67108864 bytes",
+        ),
+        ("draft.j2", "{% include 'draft.j2' %}", "recursion limit exceeded"),
         ("task_type/regression.j2", " \n\t\n", "it is empty"),
         ("notes.md", "x", "there is no prompt template 'notes.md'"),
     ] {
@@ -236,6 +247,10 @@ fn a_folder_replaces_templates_and_mistakes_are_named() {
         assert!(error.contains(part) && error.contains(name), "{error}");
         std::fs::remove_file(dir.path().join(name)).unwrap();
     }
+    // What a template sets itself is not missing.
+    write("draft.j2", "{% macro m(x) %}{{ m(x) }}{% endmacro %}{{ m(1) }}");
+    let error = folder().unwrap_err().to_string();
+    assert!(error.ends_with("recursion limit exceeded"), "{error}");
     assert!(matches!(
         Templates::new(Some(std::path::Path::new("/no/prompts"))),
         Err(SourceError::Folder { .. })

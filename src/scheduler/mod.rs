@@ -32,7 +32,7 @@ pub use generation::preview::Preview;
 pub use ids::{attempt_id, derive_seed, draw_rng, fresh_id, node_id, sha256_hex};
 pub use queue::conducted::RunControl;
 pub use queue::hold::Held;
-pub use queue::lease::{LeaseRow, host_name, leases, owner_may_live, this_process};
+pub use queue::lease::{LeaseRow, host_name, leases, owner_may_live, suite_lease, this_process};
 pub use record::statement_rows::StatementRecord;
 pub use record::{Ending, JobPurpose, job_rows};
 pub use run::conductor::{StopReason, load_index};

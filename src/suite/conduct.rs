@@ -11,7 +11,7 @@ use super::plan::{Search, SearchStatus, Suite, SuiteRequest, runs_at_once};
 use super::record::{self, SuiteStatus};
 use super::settings::{differences, settings};
 use crate::engine::{Engine, Session};
-use crate::scheduler::{Held, Progress};
+use crate::scheduler::{Held, Progress, suite_lease};
 
 /// What happens to a search.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ enum Ended {
 pub async fn start(session: &Session, request: SuiteRequest, told: &dyn Fn(Event<'_>)) -> Result<Outcome> {
     request.check()?;
     let engine = session.engine();
-    let held = engine.scheduler().hold(&lease(&request.name)).await?;
+    let held = engine.scheduler().hold(&suite_lease(&request.name)).await?;
     let begun = begin(session, request).await;
     conduct_held(session, held, begun, told).await
 }
@@ -74,37 +74,10 @@ pub async fn resume(
     told: &dyn Fn(Event<'_>),
 ) -> Result<Outcome> {
     let engine = session.engine();
-    if Suite::find(engine, suite_id).await?.is_none() {
-        return Err(unknown(engine, suite_id).await?);
-    }
-    let held = engine.scheduler().hold(&lease(suite_id)).await?;
+    engine.require_suite(suite_id).await?;
+    let held = engine.scheduler().hold(&suite_lease(suite_id)).await?;
     let begun = take_up(session, suite_id, max_workers).await;
     conduct_held(session, held, begun, told).await
-}
-
-/// Id of a suite's lease; no run can have it.
-fn lease(suite_id: &str) -> String {
-    format!("suite/{suite_id}")
-}
-
-async fn unknown(engine: &Engine, suite_id: &str) -> Result<SuiteError> {
-    let rows = engine
-        .queries()
-        .rows(
-            "SELECT suite_id FROM bench.suites ORDER BY created_at DESC LIMIT 5",
-            &[],
-            None,
-            None,
-        )
-        .await?;
-    let known = rows
-        .iter()
-        .map(|row| row.text("suite_id"))
-        .collect::<datafusion::error::Result<Vec<_>>>()?;
-    Ok(SuiteError::Request(match known.as_slice() {
-        [] => format!("there is no suite '{suite_id}': this store has none yet"),
-        known => format!("there is no suite '{suite_id}'; the newest are {}", known.join(", ")),
-    }))
 }
 
 /// A suite with what it has to do.
@@ -163,7 +136,7 @@ async fn refuse_taken_ids(engine: &Engine, searches: &[Search]) -> Result<()> {
 async fn take_up(session: &Session, suite_id: &str, max_workers: Option<u64>) -> Result<Begun> {
     let engine = session.engine();
     let Some(mut suite) = Suite::find(engine, suite_id).await? else {
-        return Err(unknown(engine, suite_id).await?);
+        return Err(SuiteError::Request(format!("suite '{suite_id}' is gone")));
     };
     let mut searches = record::load_searches(engine, suite_id).await?;
     let run = session.planned_run(suite.template()).await?;
@@ -227,17 +200,16 @@ async fn conduct_held(
     begun: Result<Begun>,
     told: &dyn Fn(Event<'_>),
 ) -> Result<Outcome> {
-    let begun = match begun {
-        Ok(begun) => begun,
-        Err(error) => {
-            held.release(Txn::new()).await?;
-            return Err(error);
-        }
+    let conducted = match begun {
+        Ok(begun) => conduct(session, &held, &begun, told)
+            .await
+            .map(|outcome| (begun.suite, outcome)),
+        Err(error) => Err(error),
     };
-    let outcome = match conduct(session, &held, &begun, told).await {
-        Ok(outcome) => outcome,
+    let (suite, outcome) = match conducted {
+        Ok(conducted) => conducted,
         Err(error) => {
-            held.release(Txn::new()).await?;
+            held.release_after(&error).await;
             return Err(error);
         }
     };
@@ -247,7 +219,7 @@ async fn conduct_held(
         SuiteStatus::Finished
     };
     let mut txn = Txn::new();
-    txn.append("bench.suites", begun.suite.rows(status, session.engine().now())?);
+    txn.append("bench.suites", suite.rows(status, session.engine().now())?);
     held.release(txn).await?;
     Ok(outcome)
 }
@@ -272,11 +244,17 @@ async fn conduct(session: &Session, held: &Held, begun: &Begun, told: &dyn Fn(Ev
     }
     let most = usize::try_from(suite.runs_at_once).unwrap_or(1).max(1);
     let mut flying = FuturesUnordered::new();
+    // Another process that has taken the suite over conducts what waits: nothing more begins here, and nothing is written.
+    let mut lost = None;
     loop {
-        while flying.len() < most
-            && !held.is_stopped()
-            && let Some((search, has_begun)) = waiting.pop_front()
-        {
+        while flying.len() < most && lost.is_none() && !held.is_stopped() && !waiting.is_empty() {
+            if let Err(error) = held.keep().await {
+                lost = Some(error);
+                break;
+            }
+            let Some((search, has_begun)) = waiting.pop_front() else {
+                break;
+            };
             told(if has_begun {
                 Event::Resumed(search)
             } else {
@@ -304,16 +282,20 @@ async fn conduct(session: &Session, held: &Held, begun: &Begun, told: &dyn Fn(Ev
                     error: Some(error),
                     ..search.clone()
                 };
-                let engine = session.engine();
                 let mut txn = Txn::new();
                 txn.append(
                     "bench.suite_runs",
-                    record::search_rows(&suite.suite_id, [&search], engine.now())?,
+                    record::search_rows(&suite.suite_id, [&search], session.engine().now())?,
                 );
-                engine.store().commit(txn).await?;
-                told(Event::Failed(&search));
+                match held.commit(txn).await {
+                    Ok(()) => told(Event::Failed(&search)),
+                    Err(error) => lost = Some(error),
+                }
             }
         }
+    }
+    if let Some(error) = lost {
+        return Err(error.into());
     }
     outcome.interrupted += waiting.len();
     Ok(outcome)

@@ -6,6 +6,13 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::error::{Result, SuiteError};
+use crate::named_file;
+
+/// Most characters of a short name.
+const SHORT_NAME_LENGTH: usize = 40;
+
+/// Largest definition.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// The shipped definitions.
 const SHIPPED: [(&str, &str); 1] = [(
@@ -67,19 +74,16 @@ impl Definition {
                 "it is a folder, and a suite is a file such as my.toml that names its tasks".to_owned(),
             ));
         }
-        // Anything else, such as a device, may have no end.
-        if !metadata.is_file() {
-            return Err(unreadable("it is no regular file".to_owned()));
-        }
-        let text = std::fs::read(name).map_err(|error| unreadable(error.to_string()))?;
-        let text = String::from_utf8(text).map_err(|_| unreadable("it is not UTF-8".to_owned()))?;
+        let text = named_file::read_text(Path::new(name), MOST_BYTES).map_err(unreadable)?;
         Self::parse(name, &text)
     }
 
-    /// A short name for runs of it: that of the definition, or of its file.
+    /// A short name for runs of it: that of the definition, or of its file. It leaves room for a time behind it, and begins as no
+    /// option of the command line does.
     pub fn short_name(&self) -> String {
         let name = Path::new(&self.name).file_stem().unwrap_or_default().to_string_lossy();
-        name.chars()
+        let name: String = name
+            .chars()
             .map(|c| {
                 if c.is_ascii_alphanumeric() || "-_.".contains(c) {
                     c
@@ -87,7 +91,10 @@ impl Definition {
                     '-'
                 }
             })
-            .collect()
+            .skip_while(|c| !c.is_ascii_alphanumeric())
+            .take(SHORT_NAME_LENGTH)
+            .collect();
+        if name.is_empty() { "suite".to_owned() } else { name }
     }
 
     fn parse(origin: &str, text: &str) -> Result<Self> {
@@ -149,6 +156,15 @@ mod tests {
         }
         std::fs::write(&path, "tasks = ['a', 'b']\n").unwrap();
         assert_eq!(Definition::find(&name).unwrap().short_name(), "my-suite");
+        for (stem, short) in [
+            ("--ä b", "b"),
+            ("ü", "suite"),
+            (&*"long".repeat(20), &*"long".repeat(10)),
+        ] {
+            let path = folder.path().join(format!("{stem}.toml"));
+            std::fs::write(&path, "tasks = ['a']\n").unwrap();
+            assert_eq!(Definition::find(&path.to_string_lossy()).unwrap().short_name(), short);
+        }
         let unknown = Definition::find("nope").unwrap_err().to_string();
         assert!(unknown.contains("mle-bench-lite"), "{unknown}");
     }

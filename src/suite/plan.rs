@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use super::error::{Result, SuiteError};
 use crate::dialect::{Evolve, EvolveOptions};
+use crate::engine::NEWEST_RUN;
 use crate::gym::validate_task_name;
 use crate::scheduler::{Run, derive_seed};
 
@@ -124,6 +125,11 @@ impl SuiteRequest {
             return wrong(format!(
                 "'{}' is no name of a suite: use 1 to {NAME_LENGTH} letters, digits and the characters - _ .",
                 self.name
+            ));
+        }
+        if self.name == NEWEST_RUN {
+            return wrong(format!(
+                "'{NEWEST_RUN}' names the newest run, whichever it is: choose another name for the suite"
             ));
         }
         if self.tasks.is_empty() {
@@ -277,6 +283,7 @@ mod tests {
         let message = |request: SuiteRequest| request.check().unwrap_err().to_string();
         assert!(request("s", &["a", "b"], 3).check().is_ok());
         assert!(message(request("a b", &["a"], 1)).contains("no name of a suite"));
+        assert!(message(request("last", &["a"], 1)).contains("names the newest run"));
         assert!(message(request("s", &[], 1)).contains("at least one task"));
         assert!(message(request("s", &["a", "b", "a"], 1)).contains("named twice"));
         assert!(message(request("s", &["../a"], 1)).contains("not a task name"));

@@ -2,12 +2,16 @@
 
 use minijinja::{Environment, UndefinedBehavior};
 
-/// An environment where a value that is not known is an error.
+/// Steps of a template after which it is taken for one without an end. The largest built-in prompt takes some ten thousand.
+pub(super) const MOST_STEPS: u64 = 5_000_000;
+
+/// An environment where a value that is not known is an error, and a template that does not end too.
 pub(super) fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
     environment.set_keep_trailing_newline(true);
+    environment.set_fuel(Some(MOST_STEPS));
     environment.add_filter("truncate", |text: String, length: usize| {
         clade_udfs::text::truncate_middle(&text, length, length / 2).into_owned()
     });

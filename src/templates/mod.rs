@@ -10,6 +10,7 @@ use std::path::Path;
 
 use minijinja::{Environment, ErrorKind, Value};
 
+use filters::MOST_STEPS;
 pub use filters::{size, tail};
 pub use source::SourceError;
 pub(crate) use source::{entries, read_text};
@@ -57,6 +58,8 @@ const EMBEDDED: [(&str, &str); 29] = embedded![
 const FOLDERS: [&str; 3] = ["memory", "modality", "task_type"];
 /// Largest template.
 const MOST_BYTES: u64 = 256 << 10;
+/// Longest text that a template may render; prompts are cut to far less.
+const MOST_RENDERED: usize = 64 << 20;
 /// Key of the configuration.
 const SETTING: &str = "prompts.templates";
 /// Where the user finds the names that there are.
@@ -129,13 +132,19 @@ impl Templates {
     /// # Errors
     /// When it reads what there is not, or otherwise fails.
     pub fn render(&self, name: &str, values: &Value) -> Result<String, SourceError> {
+        let mut text = Bounded::default();
         let rendered = self
             .environment
             .get_template(name)
-            .and_then(|template| template.render(values));
-        rendered
-            .map(tidy)
-            .map_err(|error| self.wrong(&error, name, Some(values)))
+            .and_then(|template| template.render_captured_to(values, &mut text).map(|_| ()));
+        if text.is_full {
+            return Err(SourceError::Template {
+                origin: self.origin(name),
+                reason: format!("it renders more than {MOST_RENDERED} bytes"),
+            });
+        }
+        rendered.map_err(|error| self.wrong(&error, name, Some(values)))?;
+        Ok(tidy(&String::from_utf8_lossy(&text.bytes)))
     }
 
     /// The file of the user in the place of a template, else its name.
@@ -157,10 +166,16 @@ impl Templates {
         }
         let name = cause.name().unwrap_or(name);
         let line = cause.line().map_or_else(String::new, |line| format!("line {line}: "));
+        if cause.kind() == ErrorKind::OutOfFuel {
+            return SourceError::Template {
+                origin: self.origin(name),
+                reason: format!("{line}it does not come to an end within {MOST_STEPS} steps"),
+            };
+        }
         let detail = cause.detail().map_or_else(String::new, |detail| format!(": {detail}"));
         let place = self.texts.get(name).zip(cause.range());
         let place = place.map_or("", |(text, range)| self.expression(text, range));
-        let unknown = match (cause.kind(), self.unknown(place, values)) {
+        let unknown = match (cause.kind(), self.unknown(name, place, values)) {
             (_, Some(unknown)) => format!(": there is {unknown}; {LISTED}"),
             (ErrorKind::UndefinedError, None) if place.is_empty() => format!("; {LISTED}"),
             (ErrorKind::UndefinedError, None) => format!(": '{place}' has none; {LISTED}"),
@@ -195,18 +210,44 @@ impl Templates {
         whole.unwrap_or(named)
     }
 
-    /// Variables of an expression that have no value, in words.
-    fn unknown(&self, expression: &str, values: Option<&Value>) -> Option<String> {
+    /// Variables of an expression in a template that have no value, in words. Those that the template sets itself, such as macros and
+    /// their arguments, are not among the values and still known.
+    fn unknown(&self, name: &str, expression: &str, values: Option<&Value>) -> Option<String> {
         let (values, compiled) = values.zip(self.environment.compile_expression(expression).ok())?;
         let variables = compiled.undeclared_variables(true);
+        let template = self.environment.get_template(name).ok()?;
+        let roots = template.undeclared_variables(false);
         let mut unknown: Vec<String> = variables
             .iter()
+            .filter(|variable| variable.contains('.') || roots.contains(*variable))
             .filter_map(|variable| unknown_part(variable, values))
             .map(|variable| format!("no '{variable}'"))
             .collect();
         unknown.sort();
         unknown.dedup();
         (!unknown.is_empty()).then(|| unknown.join(" or "))
+    }
+}
+
+/// A text that is taken up to [`MOST_RENDERED`] bytes.
+#[derive(Debug, Default)]
+struct Bounded {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
+        if self.bytes.len() + piece.len() > MOST_RENDERED {
+            self.is_full = true;
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
@@ -242,7 +283,7 @@ fn files(dir: &Path) -> Result<Vec<(String, std::path::PathBuf)>, SourceError> {
 
 /// Without spaces at line ends and without more than one blank line in a row, which templates leave where they had nothing to say.
 /// Programs and logs keep their own: what stands between fences is left as it is.
-fn tidy(text: String) -> String {
+fn tidy(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut fenced = false;
     let mut blank = true;

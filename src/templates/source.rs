@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::named_file;
+
 /// A folder of templates or skills that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
@@ -37,22 +39,10 @@ pub enum SourceError {
 
 /// Text of a file of at most so many bytes.
 pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, SourceError> {
-    let file = |reason: String| SourceError::File {
+    named_file::read_text(path, most).map_err(|reason| SourceError::File {
         path: path.to_owned(),
         reason,
-    };
-    let metadata = std::fs::metadata(path).map_err(|error| file(error.to_string()))?;
-    if !metadata.is_file() {
-        return Err(file("it is no regular file".to_owned()));
-    }
-    if metadata.len() > most {
-        return Err(file(format!(
-            "it has {} bytes, at most {most} are taken",
-            metadata.len()
-        )));
-    }
-    let bytes = std::fs::read(path).map_err(|error| file(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|_| file("it is not UTF-8".to_owned()))
+    })
 }
 
 /// Entries of a folder with their names, sorted; those that begin with a dot are no part of it.

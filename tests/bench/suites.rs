@@ -119,7 +119,10 @@ async fn every_task_is_searched_so_often_with_seeds_of_its_own() {
         "suite 's' has only searches left whose tasks are not imported: absent; clade task add imports them"
     );
     let unknown = go_on(&engine, "t").await.unwrap_err().to_string();
-    assert_eq!(unknown, "there is no suite 't'; the newest are s");
+    assert_eq!(
+        unknown,
+        "there is no suite 't'; the newest are:\n  s  openmle_evo, finished"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,6 +16,7 @@ fn wrong_usage_is_2_and_a_failure_is_1() {
         &["sql", "--set", "steps"],
         &["exec", "p.py", "--task", "t", "--timeout", "nan"],
         &["exec", "p.py", "--task", "t", "--timeout", "-1"],
+        &["evolve", "t", "--id", "last"],
     ] {
         place.run(arguments).fails(2);
     }

@@ -553,7 +553,10 @@ fn options_are_checked_and_errors_list_what_is_known() {
             refused(json!({"provider": "openai", "profile": "vllm"})),
             "option model is needed",
         ),
-        (refused(json!({"provider": "oracle"})), "expected `openai`"),
+        (
+            refused(json!({"provider": "oracle"})),
+            "option provider must be 'openai'",
+        ),
         (
             with(json!({"profile": "best"})),
             "the profiles are compatible, deepseek, ollama, openai",
@@ -581,7 +584,35 @@ fn options_are_checked_and_errors_list_what_is_known() {
             with(json!({"extra_body": "{\"a\": {\"apiKey\": \"sk-planted\"}}"})),
             "looks like a key",
         ),
-        (with(json!({"extra_body": "[1]"})), "no JSON object"),
+        (
+            with(json!({"extra_body": "[1]"})),
+            "option extra_body must be a text with a JSON object",
+        ),
+        (
+            with(json!({"temperature": "sk-planted"})),
+            "option temperature must be a number",
+        ),
+        (
+            with(json!({"concurrency": -1})),
+            "option concurrency must be a whole number",
+        ),
+        (
+            with(json!({"stream": "sk-planted"})),
+            "option stream must be true or false",
+        ),
+        (with(json!({"model": 5})), "option model must be a text"),
+        (
+            with(json!({"provider": "sk-planted"})),
+            "option provider must be 'openai'",
+        ),
+        (
+            with(json!({"extra_headers": {"a b": "x"}})),
+            "option extra_headers cannot set 'a b': that is no name of a header",
+        ),
+        (
+            with(json!({"extra_headers": {"x-a": "sk-planted\n"}})),
+            "option extra_headers cannot set x-a to a text with line breaks",
+        ),
         (
             with(json!({"extra_headers": {"Authorization": "Bearer sk-planted"}})),
             "cannot set Authorization",

@@ -64,6 +64,14 @@ async fn wrong_statements_are_refused_and_their_texts_are_not_kept() {
         ),
         ("CREATE MODEL evolver OPTIONS (provider 'openai')", "is built in"),
         ("CREATE MODEL 'a b' OPTIONS (provider 'openai')", "the name of a model"),
+        (
+            "CREATE MODEL none OPTIONS (provider 'openai', profile 'vllm', model 'm')",
+            "'none' stands for no model",
+        ),
+        (
+            "CREATE MODEL m OPTIONS (provider 'openai', profile 'vllm', model 'm', temperature 'sk-planted')",
+            "option temperature must be a number",
+        ),
         ("DROP MODEL evolver", "is built in"),
     ] {
         let error = rows(&client, sql).await.unwrap_err().to_string();

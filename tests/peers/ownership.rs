@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use clade::dialect::{Evolve, EvolveOptions};
 use clade::engine::Engine;
+use clade::suite::{SuiteRequest, resume, start};
 
 use super::bed::{Bed, Reply};
 use crate::engine::fixture::{number, rows, run_session, session, table};
@@ -118,4 +120,78 @@ async fn a_run_that_is_conducted_is_not_conducted_twice() {
         .unwrap();
         assert_eq!(number(&client, "SELECT max(step) FROM run.nodes").await, step);
     }
+}
+
+/// A suite's process that was stopped for longer than its lease goes on with nothing: the searches that wait are the other's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_suite_that_was_taken_over_begins_and_writes_nothing_more() {
+    let bed = Bed::new([Reply::Hold, Reply::Seeded]);
+    let engine = bed.create().await;
+    let client = session(&engine);
+    let request = SuiteRequest {
+        name: "s".to_owned(),
+        definition: None,
+        tasks: vec!["toy".to_owned()],
+        repeats: 3,
+        evolve: Evolve {
+            task_id: String::new(),
+            policy: None,
+            model: None,
+            sandbox: None,
+            options: EvolveOptions {
+                steps: Some(2),
+                workers: Some(1),
+                ..EvolveOptions::default()
+            },
+            is_async: false,
+        },
+        max_workers: None,
+    };
+    let (ended, ()) = tokio::join!(start(&client, request, &|_| {}), async {
+        bed.model.holds().await;
+        taken_over(&engine, i64::MAX).await;
+        bed.model.let_go();
+    });
+    let error = ended.unwrap_err().to_string();
+    assert!(
+        error.starts_with("suite s was taken over by another process"),
+        "{error}"
+    );
+    assert_eq!(number(&client, "SELECT count(*) FROM evo.runs").await, 1);
+    let written = "SELECT (SELECT count(*) FROM bench.suite_runs WHERE status <> 'planned')
+                   + (SELECT count(*) FROM bench.suites WHERE status <> 'running')";
+    assert_eq!(number(&client, written).await, 0);
+    let refused = resume(&client, "s", None, &|_| {}).await.unwrap_err().to_string();
+    assert!(
+        refused.starts_with("suite s is being conducted by process elsewhere/boot/1/1"),
+        "{refused}"
+    );
+    let of_suite = "SELECT count(*) FROM sandbox.leases WHERE kind = 'suite' AND run_id IS NULL";
+    assert_eq!(number(&client, of_suite).await, 1);
+}
+
+/// A run whose process died took the time that was worked on it, and not ever more until somebody resumes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_time_of_a_run_that_nobody_conducts_stands_still() {
+    let bed = Bed::new([Reply::Hold, Reply::Seeded]);
+    let engine = bed.create().await;
+    let client = session(&engine);
+    rows(&client, "EVOLVE TASK 'toy' WITH (steps => 1, id => 'r') ASYNC")
+        .await
+        .unwrap();
+    bed.model.holds().await;
+    taken_over(&engine, 1).await;
+    engine.close().await;
+    engine
+        .store()
+        .control(|tx| {
+            tx.execute(
+                "UPDATE budgets SET spent = 5.5 WHERE scope = 'r' AND resource = 'wall_seconds'",
+                [],
+            )
+        })
+        .await
+        .unwrap();
+    let shown = table(&client, "SHOW RUNS").await;
+    assert!(shown.contains("interrupted") && shown.contains("5.5"), "{shown}");
 }

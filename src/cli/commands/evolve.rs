@@ -9,6 +9,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::evolve_flags::{check, check_names, option_items};
 use crate::dialect::{Evolve, EvolveOptions, OptionItem, OptionValue, Statement};
+use crate::engine::NEWEST_RUN;
 
 /// Arguments of `clade evolve`. The values of options are checked where those of the statement are, so that both say the same.
 #[derive(Debug, Args)]
@@ -94,6 +95,11 @@ fn options(args: &EvolveArgs, run_id: &str) -> Result<EvolveOptions, CliError> {
     let id = OptionItem::unplaced("id", OptionValue::Text(run_id.to_owned()));
     if let Some(written) = &args.id {
         check(&format!("--id '{written}'"), &id)?;
+        if written == NEWEST_RUN {
+            return Err(CliError::Usage(format!(
+                "--id {written}: that names the newest run, whichever it is; choose another id"
+            )));
+        }
     }
     let flags = [
         ("steps", &args.steps),

@@ -7,6 +7,7 @@ use clap::Args;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
+use crate::cli::new_file::NewFile;
 use crate::cli::sql_text::literal;
 use crate::cli::terminal::note;
 use crate::plot::{PlotNode, PlotRun, render};
@@ -30,7 +31,7 @@ pub async fn run(args: PlotArgs, context: &Context) -> Result<(), CliError> {
     if args.out.as_os_str() == "-" {
         return context.printer(crate::cli::printer::Format::Table)?.text(&svg);
     }
-    std::fs::write(&args.out, svg).map_err(CliError::file(&args.out))?;
+    NewFile::write(&args.out, svg)?;
     note(format!("drew run {run} to {}", args.out.display()));
     Ok(())
 }

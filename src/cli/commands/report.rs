@@ -7,6 +7,7 @@ use clap::Args;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
+use crate::cli::new_file::NewFile;
 use crate::cli::printer::{Format, counted};
 use crate::cli::terminal::note;
 use crate::engine::Subject;
@@ -61,7 +62,7 @@ pub async fn run(args: ReportArgs, context: &Context) -> Result<(), CliError> {
     if args.out.as_os_str() == "-" {
         return context.printer(Format::Table)?.text(&page);
     }
-    std::fs::write(&args.out, page).map_err(CliError::file(&args.out))?;
+    NewFile::write(&args.out, page)?;
     note(format!("wrote a page about {what} to {}", args.out.display()));
     Ok(())
 }

@@ -3,11 +3,12 @@ SELECT r.run_id, r.task_id, r.policy, r.model, r.stop_reason, r.steps_limit,
        s.status,
        coalesce(n.steps, 0) AS steps, coalesce(n.failed, 0) AS failed,
        n.best_score, n.best_step, n.last_operator, n.last_status, n.tokens, n.cost_usd,
-       t.metric, b.wall_limit, b.tokens_left, b.cost_left, b.sandbox_left, b.active_left, b.jobs_left,
+       t.metric, b.wall_left, b.tokens_left, b.cost_left, b.sandbox_left, b.active_left, b.jobs_left,
        CASE WHEN m.paused_until > now()
             THEN concat('model paused until ', to_char(m.paused_until, '%H:%M:%S'), ' UTC: ', m.pause_reason) END AS paused,
-       (arrow_cast(arrow_cast(coalesce(r.finished_at, now()), 'Timestamp(Microsecond, Some("UTC"))'), 'Int64')
-        - arrow_cast(coalesce(r.started_at, r.created_at), 'Int64')) / 1e6 AS seconds
+       CASE WHEN r.finished_at IS NULL AND s.status <> 'running' THEN b.wall_spent
+            ELSE (arrow_cast(arrow_cast(coalesce(r.finished_at, now()), 'Timestamp(Microsecond, Some("UTC"))'), 'Int64')
+                  - arrow_cast(coalesce(r.started_at, r.created_at), 'Int64')) / 1e6 END AS seconds
 FROM evo.runs r
 LEFT JOIN gym.tasks t ON t.task_id = r.task_id
 LEFT JOIN system.models m ON m.name = r.model
@@ -28,7 +29,8 @@ LEFT JOIN (
 ) n ON n.run_id = r.run_id
 LEFT JOIN (
     SELECT scope,
-           max("limit") FILTER (WHERE resource = 'wall_seconds') AS wall_limit,
+           max("limit" - spent) FILTER (WHERE resource = 'wall_seconds') AS wall_left,
+           max(spent) FILTER (WHERE resource = 'wall_seconds') AS wall_spent,
            max("limit" - spent) FILTER (WHERE resource = 'tokens') AS tokens_left,
            max("limit" - spent) FILTER (WHERE resource = 'cost_usd') AS cost_left,
            max("limit" - spent) FILTER (WHERE resource = 'sandbox_seconds') AS sandbox_left,

@@ -12,6 +12,10 @@ use tokio::time::{Instant, timeout_at};
 
 use super::endpoint::Endpoint;
 use super::secret::ApiKey;
+use crate::named_file;
+
+/// Largest file of certificates.
+const MOST_CERTIFICATE_BYTES: u64 = 16 << 20;
 
 /// Time limits of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -141,7 +145,7 @@ impl Transport {
         }
         if let Some(path) = &self.ca_file {
             let unreadable = |cause: String| TransportError::Setup(format!("ca_file {}: {cause}", path.display()));
-            let pem = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+            let pem = named_file::read(path, MOST_CERTIFICATE_BYTES).map_err(unreadable)?;
             let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| unreadable(chain(&error)))?;
             if certificates.is_empty() {
                 return Err(unreadable("it holds no certificate in PEM form".to_owned()));

@@ -15,6 +15,11 @@ pub use counter::TokenCounter;
 use merges::Merges;
 use split::Splitter;
 
+use crate::named_file;
+
+/// Largest file; those of today have at most about 20 MiB.
+const MOST_BYTES: u64 = 256 << 20;
+
 /// A tokenizer.
 #[derive(Debug)]
 pub struct Tokenizer {
@@ -85,7 +90,7 @@ impl Tokenizer {
             path: path.to_owned(),
             reason,
         };
-        let text = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+        let text = named_file::read(path, MOST_BYTES).map_err(unreadable)?;
         let file: File = serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?;
         Self::of_file(&file).map_err(|reason| TokenizerError::Unsupported {
             path: path.to_owned(),

@@ -15,10 +15,27 @@ pub fn lease_end(now_us: i64) -> i64 {
     now_us + LEASE_SECONDS * 1_000_000
 }
 
+/// What the id of a lease begins with that is of a suite; no id of a run has the character in it.
+const SUITE: &str = "suite/";
+
+/// Id of the lease of a suite.
+pub fn suite_lease(suite_id: &str) -> String {
+    format!("{SUITE}{suite_id}")
+}
+
+/// What a lease is of.
+fn in_words(lease_id: &str) -> String {
+    match lease_id.strip_prefix(SUITE) {
+        Some(suite) => format!("suite {suite}"),
+        None => format!("run {lease_id}"),
+    }
+}
+
 /// A run that somebody else conducts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "run {run_id} is being conducted by process {owner}; it can be resumed when that process ends, or {seconds} s after it dies"
+    "{} is being conducted by process {owner}; it can be resumed when that process ends, or {seconds} s after it dies",
+    in_words(.run_id)
 )]
 pub struct RunTaken {
     /// Run.
@@ -32,8 +49,9 @@ pub struct RunTaken {
 /// A run that this process conducted until another took it over: it was stopped for longer than its lease.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "run {run_id} was taken over by another process while this one did not answer for {} s; it goes on there, and this \
+    "{} was taken over by another process while this one did not answer for {} s; it goes on there, and this \
      process writes nothing more of it",
+    in_words(.run_id),
     LEASE_SECONDS
 )]
 pub struct RunLost {
@@ -148,7 +166,7 @@ pub struct LeaseRow {
     pub kind: &'static str,
     /// Run, `suite/NAME` or attempt.
     pub id: String,
-    /// Run of an attempt, or the run itself.
+    /// Run of an attempt, or the run itself; none for a suite.
     pub run_id: Option<String>,
     /// conducted, planned or claimed.
     pub state: String,
@@ -169,7 +187,8 @@ pub struct LeaseRow {
 pub fn leases(conn: &Connection) -> rusqlite::Result<Vec<LeaseRow>> {
     let now = chrono::Utc::now().timestamp_micros();
     let mut statement = conn.prepare_cached(
-        "SELECT CASE WHEN run_id LIKE 'suite/%' THEN 'suite' ELSE 'run' END, run_id, run_id, 'conducted', owner, lease_until, 0
+        "SELECT CASE WHEN run_id LIKE 'suite/%' THEN 'suite' ELSE 'run' END, run_id,
+                CASE WHEN run_id NOT LIKE 'suite/%' THEN run_id END, 'conducted', owner, lease_until, 0
          FROM run_leases
          UNION ALL
          SELECT 'attempt', attempt_id, run_id, state, owner, lease_until, tries FROM attempt_queue",

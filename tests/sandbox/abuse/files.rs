@@ -247,7 +247,7 @@ fn look(column: Column, text: &str, bench: &Bench, rows: &mut Rows) {
 }
 
 fn is_known_variable(name: &str) -> bool {
-    const OURS: [&str; 14] = [
+    const OURS: [&str; 15] = [
         "BACKEND",
         "CLADE_TEST_MARK",
         "DATA_DIR",

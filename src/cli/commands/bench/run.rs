@@ -147,7 +147,7 @@ async fn conduct(
 fn searches(name: &str, format: Format) -> String {
     let columns = match format {
         Format::Table => {
-            "task_id AS task, repeat, status, concat(steps, '/', steps_limit) AS steps, round(validation_score, 5) AS validation, \
+            "task_id AS task, repeat, status, concat(steps, '/' || steps_limit) AS steps, round(validation_score, 5) AS validation, \
              round(test_score, 5) AS test, medal"
         }
         _ => "*",

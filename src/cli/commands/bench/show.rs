@@ -25,18 +25,12 @@ pub async fn run(args: ShowArgs, context: &Context) -> Result<(), CliError> {
     let mut printer = context.printer(args.format.format)?;
     let client = Client::reader(context).await?;
     let suite = literal(&args.name);
+    client.engine().require_suite(&args.name).await?;
     let report = client
         .rows(&format!("SELECT * FROM bench.suite_report WHERE suite_id = {suite}"))
         .await?;
     let Some(row) = report.first() else {
-        let known = client
-            .rows("SELECT suite_id FROM bench.suites ORDER BY created_at DESC LIMIT 5")
-            .await?;
-        let known: Vec<String> = known.iter().filter_map(|row| row.text("suite_id").ok()).collect();
-        return Err(CliError::Failed(match known.is_empty() {
-            true => format!("there is no suite '{}': this store has none yet", args.name),
-            false => format!("there is no suite '{}'; the newest are {}", args.name, known.join(", ")),
-        }));
+        return Err(CliError::Failed(format!("suite '{}' has no searches", args.name)));
     };
     if printer.format() != Format::Table {
         let sql = format!("SELECT * FROM bench.by_task WHERE suite_id = {suite} ORDER BY task_id");

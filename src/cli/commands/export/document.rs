@@ -1,16 +1,15 @@
 //! JSON documents about a run, each made from SQL.
 
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
 use clade_catalog::Snapshot;
 use serde_json::Value;
 
-use super::new_file::NewFile;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
+use crate::cli::new_file::NewFile;
 use crate::cli::printer::Format;
 use crate::cli::terminal::note;
 use crate::engine::EngineError;
@@ -61,9 +60,7 @@ pub async fn write(
         printer.text(&text)?;
         return printer.finish();
     };
-    let mut file = NewFile::create(path)?;
-    file.file().write_all(text.as_bytes()).map_err(CliError::file(path))?;
-    file.keep()?;
+    NewFile::write(path, text)?;
     note(format!("wrote {}", path.display()));
     Ok(())
 }

@@ -3,7 +3,6 @@
 mod board;
 mod cards;
 mod document;
-mod new_file;
 mod table;
 
 use std::path::PathBuf;

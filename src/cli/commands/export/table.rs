@@ -13,10 +13,10 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 use futures::{StreamExt, TryStreamExt};
 
-use super::new_file::NewFile;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
+use crate::cli::new_file::NewFile;
 use crate::cli::printer::{Format, Printer, warn};
 use crate::cli::sql_text::identifier;
 use crate::cli::terminal::{Terminal, note};

@@ -6,6 +6,7 @@ use super::{fact, heading, picture};
 use crate::cli::client::Client;
 use crate::cli::commands::plot;
 use crate::cli::error::CliError;
+use crate::cli::new_file::NewFile;
 use crate::cli::printer::{Printer, counted, dollars, duration, numbered, thousands};
 use crate::cli::program::{program, shell_word};
 use crate::cli::sql_text::literal;
@@ -66,7 +67,7 @@ pub(super) async fn write(
     }
     let svg = plot::draw(client, run_id).await?;
     let picture = picture(store);
-    std::fs::write(&picture, svg).map_err(CliError::file(&picture))?;
+    NewFile::write(&picture, svg)?;
     printer.line("")?;
     heading(printer, "The picture of the search")?;
     printer.line(format!("  {}", picture.display()))?;
