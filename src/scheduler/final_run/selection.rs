@@ -59,7 +59,10 @@ async fn draw(services: &Services, run: &Run) -> Result<Option<Chosen>> {
     let of_run = ("run", ScalarValue::from(run.run_id.as_str()));
     let count = async || -> datafusion::error::Result<i64> {
         let sql = include_str!("../../../sql/final/programs.sql");
-        let rows = services.queries.rows(sql, &[of_run.clone()], None, None).await?;
+        let rows = services
+            .queries
+            .rows(sql, std::slice::from_ref(&of_run), None, None)
+            .await?;
         rows.first().map_or(Ok(0), |row| row.int("programs"))
     };
     let programs = count().await.map_err(SchedulerError::query("final selection"))?;
