@@ -108,8 +108,8 @@ fn a_program_run_without_isolation_is_marked_in_its_row() {
     let isolation: serde_json::Value = serde_json::from_str(rows[0]["isolation"].as_str().unwrap()).unwrap();
     assert_eq!(isolation["grade"], "unsandboxed");
     assert_eq!(
-        gym.exec("print(1)", &["--sandbox", "docker"]).fails(1),
-        "error: unknown sandbox 'docker': the sandboxes are native, process\n"
+        gym.exec("print(1)", &["--sandbox", "podman"]).fails(1),
+        "error: unknown sandbox 'podman': the sandboxes are docker, native, process\n"
     );
 }
 

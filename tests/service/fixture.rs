@@ -122,25 +122,26 @@ impl Site {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let (mut said, mut first_key) = (String::new(), None);
-        loop {
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut server = Server {
+            child,
+            stderr,
+            url: String::new(),
+            first_key: None,
+        };
+        let mut said = String::new();
+        while server.url.is_empty() {
             let mut line = String::new();
-            assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended: {said}");
+            assert!(server.stderr.read_line(&mut line).unwrap() > 0, "it ended: {said}");
             if line.starts_with("clade_") {
-                first_key = Some(line.trim().to_owned());
+                server.first_key = Some(line.trim().to_owned());
             }
             if let Some(rest) = line.strip_prefix("serving on ") {
-                let url = rest.split_whitespace().next().unwrap().to_owned();
-                return Server {
-                    child,
-                    stderr,
-                    url,
-                    first_key,
-                };
+                server.url = rest.split_whitespace().next().unwrap().to_owned();
             }
             said.push_str(&line);
         }
+        server
     }
 
     /// A new key for a user.

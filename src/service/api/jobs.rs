@@ -252,7 +252,7 @@ fn trace(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
         return Ok(None);
     };
     match trace.to_str() {
-        Ok(trace) if trace.is_empty() => Ok(None),
+        Ok("") => Ok(None),
         Ok(trace) if trace.len() <= MOST => Ok(Some(trace.to_owned())),
         _ => Err(ApiError::parameter(format!(
             "the header X-Trace-ID must be printable ASCII of at most {MOST} characters"
