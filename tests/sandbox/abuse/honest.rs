@@ -23,7 +23,7 @@ async fn h40_honest_programs_work() {
         let limits = Limits {
             memory_bytes: 4 << 30,
             scratch_bytes: 1 << 30,
-            wall: Duration::from_secs(300),
+            wall: Duration::from_secs(900),
             ..small_limits()
         };
         let mut job = bench.job(&program("positive.py"), limits);

@@ -75,7 +75,7 @@ fn lives() -> [Life; 10] {
 }
 
 async fn live(backend: &dyn Executor, bench: &Bench, life: &Life, warm: bool) -> JobOutcome {
-    let wall = if life.end == JobEnd::WallLimit { 3 } else { 25 };
+    let wall = if life.end == JobEnd::WallLimit { 5 } else { 60 };
     let mut job = bench.job(
         &program("life.py"),
         Limits {
@@ -98,7 +98,7 @@ async fn check_life(backend: &dyn Executor, bench: &Bench, life: &Life, warm: bo
     let what = format!("{} in {}", life.kind, backend.name());
     assert_eq!(outcome.end, life.end, "{what}: {}", outcome.stderr.text());
     let seconds = outcome.wall_seconds.unwrap();
-    assert!(seconds < 12.0, "{what} hung for {seconds} s");
+    assert!(seconds < 40.0, "{what} hung for {seconds} s");
     let text = outcome.stdout.text();
     assert!(text.contains("started"), "{what}: output before the end is kept");
     if life.end == JobEnd::WallLimit {

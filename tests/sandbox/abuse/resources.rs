@@ -100,7 +100,7 @@ async fn d17_processes_and_threads_are_counted() {
         let outcome = run(&*backend, &bench, "fork_bomb.py", &[], limits).await;
         let word = words::end(&outcome);
         assert_eq!(word, "stopped: wall time", "{:?}", outcome.end);
-        assert!(outcome.wall_seconds.unwrap() < 12.0, "{:?}", outcome.wall_seconds);
+        assert!(outcome.wall_seconds.unwrap() < 30.0, "{:?}", outcome.wall_seconds);
         rows.see(column, "D17", attacks[2], &word);
         bench.finish(backend);
     }
