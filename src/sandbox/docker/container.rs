@@ -54,7 +54,8 @@ pub(super) fn describe(
     mounts.push(bind(&scratch.to_string_lossy(), SCRATCH, false));
     let temporary = (limits.memory_bytes / 2).max(1 << 20);
     let inodes = limits.scratch_files.min(65_536);
-    let tmpfs = format!("rw,nosuid,nodev,size={temporary},nr_inodes={inodes},mode=1777");
+    // Libraries that compile put their code into /tmp, and run it.
+    let tmpfs = format!("rw,exec,nosuid,nodev,size={temporary},nr_inodes={inodes},mode=1777");
     ContainerCreateBody {
         image: Some(options.image.clone()),
         user: Some(user),
