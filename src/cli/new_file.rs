@@ -36,8 +36,10 @@ impl NewFile {
                 .parent()
                 .filter(|folder| !folder.as_os_str().is_empty())
                 .unwrap_or(Path::new("."));
+            // Asked first, for the error of a temporary file names that file.
+            std::fs::metadata(folder).map_err(CliError::file(&path))?;
             let file = tempfile::Builder::new().prefix(".clade-").tempfile_in(folder);
-            Target::Temporary(file.map_err(CliError::file(folder))?)
+            Target::Temporary(file.map_err(CliError::file(&path))?)
         };
         Ok(Self { path, target })
     }
