@@ -25,3 +25,4 @@ pub mod service;
 pub mod session;
 pub mod suite;
 pub mod templates;
+pub mod worker;

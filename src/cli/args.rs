@@ -9,6 +9,7 @@ use super::commands::{
     export::ExportArgs, grade::GradeArgs, init::InitArgs, key::KeyArgs, model::ModelArgs, plot::PlotArgs,
     policy::PolicyArgs, prompt::PromptArgs, quickstart::QuickstartArgs, report::ReportArgs, runs::RunsArgs,
     sandbox::SandboxArgs, serve::ServeArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
+    worker::WorkerArgs,
 };
 use super::printer::Format;
 use super::terminal::ColorChoice;
@@ -162,6 +163,8 @@ pub enum Command {
     Grade(GradeArgs),
     /// Run the HTTP job service: clients hand programs in, the sandbox runs them.
     Serve(ServeArgs),
+    /// Run jobs of a job service on this machine, which may be another one than the server's.
+    Worker(WorkerArgs),
     /// Make, list and revoke API keys of the job service.
     Key(KeyArgs),
     /// Check this machine: Python, sandbox, store.

@@ -11,6 +11,7 @@ use crate::engine::EngineError;
 use crate::plot::PlotError;
 use crate::report::ReportError;
 use crate::service::ServiceError;
+use crate::worker::WorkerError;
 
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,9 @@ pub enum CliError {
     /// The job service failed.
     #[error(transparent)]
     Service(#[from] ServiceError),
+    /// The worker failed.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
     /// Rows could not be written.
     #[error(transparent)]
     Arrow(#[from] ArrowError),

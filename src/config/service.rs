@@ -13,7 +13,7 @@ use super::ByteSize;
 pub struct ServiceConfig {
     /// Address and port.
     pub address: String,
-    /// Jobs that run at once; none for the concurrency of the sandbox.
+    /// Jobs that run at once in the server itself; none for the concurrency of the sandbox, 0 where all run on other machines.
     pub workers: Option<u32>,
     /// More workers, which take the jobs that ask for a GPU.
     pub gpu_workers: u32,
@@ -25,6 +25,12 @@ pub struct ServiceConfig {
     pub queue_limit: u32,
     /// Times that a job is begun before it counts as failed.
     pub max_attempts: u32,
+    /// Time after which a job is taken from a worker that gives no sign of life, in seconds.
+    pub lease_seconds: u64,
+    /// Suspicious ends in a row after which a worker on another machine gets no more jobs.
+    pub quarantine_after: u32,
+    /// Time between two probes of such a worker, in seconds.
+    pub probe_seconds: u64,
     /// Longest run that a job may ask for, in seconds.
     pub max_job_seconds: u64,
     /// Days that the service answers for a job after its end.
@@ -65,6 +71,16 @@ impl ServiceConfig {
     /// Time that the service answers for a job after its end.
     pub fn keep_time(&self) -> Duration {
         Duration::from_secs(u64::from(self.keep_days) * 24 * 3600)
+    }
+
+    /// Time after which a job is taken from a worker that gives no sign of life.
+    pub fn lease(&self) -> Duration {
+        Duration::from_secs(self.lease_seconds)
+    }
+
+    /// Time between two probes of a worker in quarantine.
+    pub fn probe_time(&self) -> Duration {
+        Duration::from_secs(self.probe_seconds)
     }
 
     /// Time for the head of a request.

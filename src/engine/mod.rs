@@ -36,7 +36,7 @@ pub use error::{EngineError, Result};
 pub(crate) use leases_table::LeasesTable;
 pub use names::{NEWEST_RUN, Subject};
 pub use notice::Notice;
-pub use open::{Engine, Extensions, OpenMode};
+pub use open::{Engine, Extensions, OpenMode, sandboxes};
 pub use output::QueryOutput;
 pub use prompts::PromptRequest;
 pub use session::{Session, SessionOptions};

@@ -104,7 +104,11 @@ impl Engine {
         base.register_udtf("policy_trace", Arc::new(PolicyTrace::new(Arc::clone(&history) as _)));
         base.register_udtf("policy_compare", Arc::new(PolicyCompare::new(history)));
         let models = models(&config, &store, &queries, extensions.models)?;
-        let mut sandboxes = sandboxes(&config)?;
+        let hidden = std::path::absolute(&config.store.path).map_err(|source| EngineError::Io {
+            path: config.store.path.clone(),
+            source,
+        })?;
+        let mut sandboxes = sandboxes(&config, hidden)?;
         sandboxes.extend(extensions.sandboxes);
         let (prompts, memory_prompts) = super::prompts::prompts(&config, &queries).await?;
         let services = Arc::new(Services {
@@ -312,12 +316,12 @@ fn interpreter(config: &Config) -> Result<PathBuf> {
     Ok(config.python.resolve(&config.store.path, &cwd))
 }
 
-fn sandboxes(config: &Config) -> Result<Sandboxes> {
+/// The back ends of a configuration; programs of the native one do not see the hidden folder.
+///
+/// # Errors
+/// When the configuration names things that do not exist.
+pub fn sandboxes(config: &Config, hidden: PathBuf) -> Result<Sandboxes> {
     let python = interpreter(config)?;
-    let store = std::path::absolute(&config.store.path).map_err(|source| EngineError::Io {
-        path: config.store.path.clone(),
-        source,
-    })?;
     let rootfs = config.sandbox.native.rootfs.clone();
     let native_python = match &rootfs {
         Some(_) => config.sandbox.native.rootfs_python.clone(),
@@ -325,7 +329,7 @@ fn sandboxes(config: &Config) -> Result<Sandboxes> {
     };
     let native = Arc::new(NativeExecutor::new(NativeOptions {
         rootfs,
-        hidden: vec![store],
+        hidden: vec![hidden],
         warm_cpus: config.sandbox.cpus,
         ..NativeOptions::new(native_python).with_warm_pool()
     })?);

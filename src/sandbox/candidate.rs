@@ -91,6 +91,47 @@ impl CandidateResult {
     }
 }
 
+/// How the end of a program becomes a result.
+#[derive(Debug, Clone)]
+pub struct Judging {
+    /// How the submission is scored.
+    pub scoring: Scoring,
+    /// Limits of the evaluation.
+    pub limits: Limits,
+    /// Evaluate in the warm pool.
+    pub warm: bool,
+    /// Finds the score that a program prints about itself in its standard output.
+    pub self_reported: fn(&str) -> Option<f64>,
+}
+
+impl Judging {
+    /// The result of a candidate that need not run: it has no program, or could not be scored.
+    pub fn before_start(&self, code: &str) -> Option<CandidateResult> {
+        if let Some(reason) = missing_code(code) {
+            return Some(CandidateResult::before_start(ResultState::CodeMissing, reason));
+        }
+        let reason = self.evaluation(PathBuf::new())?.missing_input()?;
+        Some(CandidateResult::before_start(
+            ResultState::MetricOrAnswerMissing,
+            reason,
+        ))
+    }
+
+    /// The evaluation of a submission; none where there is no metric.
+    fn evaluation(&self, submission: PathBuf) -> Option<EvaluationSpec> {
+        match &self.scoring {
+            Scoring::SelfReported | Scoring::Unscored => None,
+            Scoring::Metric { metric_py, answers } => Some(EvaluationSpec {
+                metric_py: metric_py.clone(),
+                answers: answers.clone(),
+                submission,
+                limits: self.limits.clone(),
+                warm: self.warm,
+            }),
+        }
+    }
+}
+
 /// Runs and scores a candidate. Only faults of the back end and cancellation are errors.
 pub async fn run_candidate(
     executor: &dyn Executor,
@@ -98,28 +139,15 @@ pub async fn run_candidate(
     candidate: CandidateJob,
     cancel: &CancellationToken,
 ) -> Result<CandidateResult, SandboxError> {
-    if let Some(reason) = missing_code(&candidate.code) {
-        return Ok(CandidateResult::before_start(ResultState::CodeMissing, reason));
-    }
-    let evaluation = match &candidate.scoring {
-        Scoring::SelfReported | Scoring::Unscored => None,
-        Scoring::Metric { metric_py, answers } => {
-            let spec = EvaluationSpec {
-                metric_py: metric_py.clone(),
-                answers: answers.clone(),
-                submission: PathBuf::new(),
-                limits: candidate.evaluation_limits.clone(),
-                warm: candidate.warm_evaluation,
-            };
-            if let Some(reason) = spec.missing_input() {
-                return Ok(CandidateResult::before_start(
-                    ResultState::MetricOrAnswerMissing,
-                    reason,
-                ));
-            }
-            Some(spec)
-        }
+    let judging = Judging {
+        scoring: candidate.scoring,
+        limits: candidate.evaluation_limits,
+        warm: candidate.warm_evaluation,
+        self_reported: candidate.self_reported,
     };
+    if let Some(result) = judging.before_start(&candidate.code) {
+        return Ok(result);
+    }
     let job = JobSpec {
         job_id: candidate.job_id,
         code: candidate.code,
@@ -133,7 +161,20 @@ pub async fn run_candidate(
         observer: candidate.observer,
     };
     let outcome = executor.run(job, cancel).await?;
-    let self_reported = (candidate.self_reported)(&outcome.stdout.text()).filter(|score| score.is_finite());
+    judge(evaluator, outcome, &judging, cancel).await
+}
+
+/// Scores a program that ran, here or on another machine.
+///
+/// # Errors
+/// Faults of the back end and cancellation.
+pub async fn judge(
+    evaluator: &dyn Evaluator,
+    outcome: JobOutcome,
+    judging: &Judging,
+    cancel: &CancellationToken,
+) -> Result<CandidateResult, SandboxError> {
+    let self_reported = (judging.self_reported)(&outcome.stdout.text()).filter(|score| score.is_finite());
     let mut result = CandidateResult {
         state: outcome.state.unwrap_or(ResultState::SubmissionMissing),
         detail: outcome.detail.clone(),
@@ -142,17 +183,13 @@ pub async fn run_candidate(
         job: None,
         evaluation: None,
     };
-    if matches!(candidate.scoring, Scoring::Unscored) && outcome.end == (JobEnd::Exited { code: 0 }) {
+    if matches!(judging.scoring, Scoring::Unscored) && outcome.end == (JobEnd::Exited { code: 0 }) {
         (result.state, result.detail) = (ResultState::Success, None);
     } else if outcome.state.is_none()
         && let Some(submission) = &outcome.submission
     {
-        match evaluation {
+        match judging.evaluation(submission.path.clone()) {
             Some(spec) => {
-                let spec = EvaluationSpec {
-                    submission: submission.path.clone(),
-                    ..spec
-                };
                 let evaluation = evaluator.evaluate(spec, cancel).await?;
                 result.state = evaluation.state;
                 result.detail.clone_from(&evaluation.detail);

@@ -35,7 +35,7 @@ mod wait;
 
 use std::process::ExitCode;
 
-pub use candidate::{CandidateJob, CandidateResult, Scoring, run_candidate};
+pub use candidate::{CandidateJob, CandidateResult, Judging, Scoring, judge, run_candidate};
 pub(crate) use collect_folder::pack_folder;
 #[cfg(target_os = "linux")]
 pub use docker::{DockerExecutor, DockerOptions, Gpus};

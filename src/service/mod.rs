@@ -7,6 +7,7 @@ mod access;
 mod api;
 mod error;
 mod figures;
+pub(crate) mod fleet;
 mod queue;
 mod run;
 mod serve;
@@ -14,4 +15,8 @@ mod uploads;
 
 pub use access::{KeyRow, Quotas, Role, all_keys, create_key, revoke_key};
 pub use error::ServiceError;
+pub(crate) use queue::Class;
+pub(crate) use run::{LiveJob, LiveJobs};
+pub(crate) use serve::check_sandbox;
 pub use serve::{ServeOptions, Service, Tls};
+pub(crate) use uploads::unpack_data;

@@ -16,6 +16,7 @@ use super::access::{Access, DefaultQuotas};
 use super::api::{Shared, router};
 use super::error::{Result, ServiceError};
 use super::figures::Figures;
+use super::fleet::{Fleet, FleetParts};
 use super::queue::{Class, JobSource, Queue, QueueLimits, Worker};
 use super::run::{Board, DataFinder, LiveJobs, Runner, work};
 use super::uploads::{UploadLimits, Uploads};
@@ -25,8 +26,8 @@ use crate::scheduler::{fresh_id, host_name};
 
 /// Time that answers have after the stop.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-/// Time between two looks for jobs whose workers are gone.
-const RECOVER_EVERY: Duration = Duration::from_secs(15);
+/// Shortest and longest time between two looks for jobs whose workers are gone.
+const RECOVER_EVERY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(15)];
 /// The same in turns, for jobs that ended long ago.
 const FORGET_EVERY: u64 = 240;
 
@@ -46,7 +47,7 @@ pub struct ServeOptions {
     pub address: String,
     /// Name of the back end.
     pub executor: String,
-    /// Workers; at least one.
+    /// Workers of the server itself; none where all jobs run on other machines.
     pub workers: u32,
     /// Certificate and key; plain HTTP without.
     pub tls: Option<Tls>,
@@ -93,6 +94,7 @@ impl Service {
             waiting: config.queue_limit,
             attempts: config.max_attempts,
             keep: config.keep_time(),
+            lease: config.lease(),
         };
         let queue = Queue::open(Arc::clone(&services), limits, Arc::clone(&live), Arc::clone(&figures)).await?;
         let limits = UploadLimits {
@@ -117,14 +119,30 @@ impl Service {
             data: finder()?,
             live: Arc::clone(&live),
             warm: engine.config().sandbox.warm,
+            extend_every: config.lease() / 6,
         };
+        let queue = Arc::new(queue);
+        let stop = CancellationToken::new();
+        let fleet = Fleet::new(FleetParts {
+            queue: Arc::clone(&queue),
+            services: Arc::clone(&services),
+            sandbox: runner.sandbox.clone(),
+            data: finder()?,
+            live: Arc::clone(&live),
+            warm: runner.warm,
+            quarantine_after: config.quarantine_after,
+            probe_every: config.probe_time(),
+            stop: stop.clone(),
+        });
         let app = Shared {
             data: finder()?,
             usual_seconds: engine.config().sandbox.wall_seconds as f64,
             queries: Arc::clone(engine.queries()),
             board: Arc::default(),
-            queue: Arc::new(queue),
-            stop: CancellationToken::new(),
+            fleet: Arc::new(fleet),
+            executor: options.executor.clone(),
+            queue,
+            stop,
             services: Arc::clone(&services),
             uploads,
             figures,
@@ -195,7 +213,7 @@ impl Service {
                 app.stop.clone(),
             ));
         }
-        let tidying = tokio::spawn(tidy(Arc::clone(&app.queue)));
+        let tidying = tokio::spawn(tidy(Arc::clone(&app.queue), Arc::clone(&app.fleet)));
         let mut server = std::pin::pin!(server);
         let mut ended = None;
         tokio::select! {
@@ -207,6 +225,7 @@ impl Service {
         while let Some(worker) = running.join_next().await {
             worker?;
         }
+        app.fleet.close().await;
         tidying.abort();
         handle.graceful_shutdown(Some(ANSWER_LIMIT));
         match ended {
@@ -216,7 +235,11 @@ impl Service {
     }
 }
 
-async fn check_sandbox(sandbox: &crate::scheduler::Sandbox) -> Result<()> {
+/// Refuses a back end that cannot shut programs in here.
+///
+/// # Errors
+/// When a layer is missing; the message says which, and what to do.
+pub async fn check_sandbox(sandbox: &crate::scheduler::Sandbox) -> Result<()> {
     let report = sandbox.executor.capabilities().await?;
     if report.usable {
         return Ok(());
@@ -295,10 +318,14 @@ async fn serve(
     }
 }
 
-/// Looks for jobs whose workers are gone, such as those of a process that shared the store and was killed, and forgets old ones.
-async fn tidy(queue: Arc<Queue>) {
+/// Looks for jobs whose workers are gone, those on other machines and those of a process that shared the store and was killed, and
+/// forgets old ones.
+async fn tidy(queue: Arc<Queue>, fleet: Arc<Fleet>) {
+    let [shortest, longest] = RECOVER_EVERY;
+    let every = (queue.lease() / 4).clamp(shortest, longest);
     for turn in 1_u64.. {
-        tokio::time::sleep(RECOVER_EVERY).await;
+        tokio::time::sleep(every).await;
+        fleet.sweep();
         match queue.recover().await {
             Ok(0) => {}
             Ok(count) => warn!(count, "jobs of workers that are gone wait again"),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fixture::Place;
 
-const COMMANDS: [&[&str]; 45] = [
+const COMMANDS: [&[&str]; 46] = [
     &[],
     &["init"],
     &["quickstart"],
@@ -44,6 +44,7 @@ const COMMANDS: [&[&str]; 45] = [
     &["export", "cards"],
     &["grade"],
     &["serve"],
+    &["worker"],
     &["key"],
     &["key", "create"],
     &["key", "list"],

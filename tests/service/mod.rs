@@ -9,4 +9,6 @@ mod kills;
 mod logs;
 mod order;
 mod refusals;
+mod remote;
 mod uploads;
+mod workers;

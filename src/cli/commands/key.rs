@@ -26,7 +26,8 @@ enum KeyAction {
     Create {
         /// User: keys of one name see the same jobs.
         name: String,
-        /// What it may do: read (look at jobs), submit (hand in and cancel as well) or admin (all users' jobs).
+        /// What it may do: read (look at jobs), submit (hand in and cancel as well), admin (all users' jobs) or worker (run jobs, see
+        /// `clade worker`).
         #[arg(
             long,
             value_enum,

@@ -23,6 +23,7 @@ pub mod show;
 pub mod sql;
 pub mod task;
 pub mod watch;
+pub mod worker;
 
 use super::args::Command;
 use super::context::Context;
@@ -51,6 +52,7 @@ pub async fn run(command: Command, context: Context) -> Result<(), CliError> {
         Command::Export(args) => export::run(args, &context).await,
         Command::Grade(args) => grade::run(args, &context).await,
         Command::Serve(args) => serve::run(args, &context).await,
+        Command::Worker(args) => worker::run(args, &context).await,
         Command::Key(args) => key::run(args, &context).await,
         Command::Doctor(args) => doctor::run(args, &context).await,
         Command::Config(args) => config::run(args, &context).await,

@@ -19,8 +19,9 @@ pub struct ServeArgs {
     /// Address and port [default: service.address of the configuration, which is 127.0.0.1:8765].
     #[arg(long, value_name = "ADDRESS")]
     address: Option<String>,
-    /// Jobs that run at once [default: service.workers of the configuration, else what cores and free memory allow].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Jobs that run at once in the server itself, 0 where all run on other machines (clade worker) [default: service.workers of
+    /// the configuration, else what cores and free memory allow].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024))]
     workers: Option<u32>,
     /// Executor of all jobs: native, docker or process [default: sandbox.executor of the configuration].
     #[arg(long, value_name = "NAME")]
@@ -46,7 +47,7 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<(), CliError> {
     // The sandbox must let as many run as there are workers.
     let concurrency = asked.map(|workers| Override {
         key: "sandbox.concurrency".to_owned(),
-        value: workers.saturating_add(config.service.gpu_workers).to_string(),
+        value: workers.saturating_add(config.service.gpu_workers).max(1).to_string(),
         flag: "--workers".to_owned(),
     });
     let context = context.with(concurrency)?;

@@ -15,6 +15,8 @@ const SALT_BYTES: usize = 16;
 /// What a key may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Role {
+    /// Run jobs: the routes of workers and no others.
+    Worker,
     /// Look at the jobs of its user.
     Read,
     /// Hand in and cancel jobs as well.
@@ -27,6 +29,7 @@ impl Role {
     /// Name as stored and shown.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Worker => "worker",
             Self::Read => "read",
             Self::Submit => "submit",
             Self::Admin => "admin",
@@ -35,7 +38,7 @@ impl Role {
 
     /// The role of a stored name.
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Read, Self::Submit, Self::Admin]
+        [Self::Worker, Self::Read, Self::Submit, Self::Admin]
             .into_iter()
             .find(|role| role.as_str() == name)
     }

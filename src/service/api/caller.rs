@@ -4,8 +4,8 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 
-use super::App;
 use super::error::ApiError;
+use super::{App, PREFIX};
 use crate::service::access::{Caller, Denied, Role};
 
 /// Header of the published clients.
@@ -19,6 +19,12 @@ impl FromRequestParts<App> for Caller {
             return Err(unauthorized("the request has no API key"));
         };
         match app.access.caller(key).await {
+            Ok(caller) if caller.role == Role::Worker && !is_for_workers(parts.uri.path()) => Err(ApiError::new(
+                StatusCode::FORBIDDEN,
+                "forbidden",
+                "a key with the role worker opens nothing but the routes of workers",
+                "use a key with the role read or submit",
+            )),
             Ok(caller) => Ok(caller),
             Err(Denied::WrongKey) => Err(unauthorized("the API key is unknown, wrong or revoked")),
             Err(Denied::TooMany(wait)) => Err(ApiError::new(
@@ -31,6 +37,11 @@ impl FromRequestParts<App> for Caller {
             Err(Denied::Fault(fault)) => Err(fault.into()),
         }
     }
+}
+
+fn is_for_workers(path: &str) -> bool {
+    // Nested routes see their path without the prefix.
+    path.strip_prefix(PREFIX).unwrap_or(path).starts_with("/workers/")
 }
 
 fn key_of(headers: &HeaderMap) -> Option<&str> {
@@ -63,5 +74,37 @@ pub fn may_submit(caller: &Caller) -> Result<(), ApiError> {
         "forbidden",
         format!("a key with the role {} can only read", caller.role),
         "use a key with the role submit",
+    ))
+}
+
+/// A caller that may run jobs.
+///
+/// # Errors
+/// When its role is another.
+pub fn may_work(caller: &Caller) -> Result<(), ApiError> {
+    if matches!(caller.role, Role::Worker | Role::Admin) {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::FORBIDDEN,
+        "forbidden",
+        format!("a key with the role {} cannot run jobs", caller.role),
+        "use a key with the role worker: `clade key create NAME --role worker`",
+    ))
+}
+
+/// A caller that may say what workers do.
+///
+/// # Errors
+/// When it is no admin.
+pub fn must_be_admin(caller: &Caller) -> Result<(), ApiError> {
+    if caller.role == Role::Admin {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::FORBIDDEN,
+        "forbidden",
+        format!("a key with the role {} cannot do this", caller.role),
+        "use a key with the role admin",
     ))
 }

@@ -180,7 +180,7 @@ async fn take(app: &App, caller: &Caller, headers: &HeaderMap, body: Body) -> Re
     let resource_type = body.resource_type.unwrap_or(Class::Cpu);
     let class = match resource_type {
         Class::Gpu if service.gpu_as_cpu => Class::Cpu,
-        Class::Gpu if service.gpu_workers == 0 => {
+        Class::Gpu if service.gpu_workers == 0 && !app.fleet.serves(Class::Gpu) => {
             return Err(ApiError::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "no_gpu",

@@ -1,7 +1,7 @@
 //! The routes of the service.
 
-mod body;
-mod caller;
+pub(super) mod body;
+pub(super) mod caller;
 mod error;
 mod job_body;
 mod jobs;
@@ -29,6 +29,7 @@ pub use self::error::ApiError;
 
 use super::access::Access;
 use super::figures::Figures;
+use super::fleet::{self, Fleet};
 use super::queue::Queue;
 use super::run::{Board, DataFinder, LiveJobs};
 use super::uploads::Uploads;
@@ -52,7 +53,10 @@ pub struct Shared {
     pub(super) data: DataFinder,
     pub(super) live: Arc<LiveJobs>,
     pub(super) board: Arc<Board>,
+    pub(super) fleet: Arc<Fleet>,
     pub(super) figures: Arc<Figures>,
+    /// Name of the back end of the server's own workers.
+    pub(super) executor: String,
     /// Longest run of a job that does not say.
     pub(super) usual_seconds: f64,
     /// The server is to end.
@@ -69,6 +73,7 @@ pub fn router(app: App) -> Router {
     let document = Arc::new(document);
     Router::new()
         .merge(api)
+        .nest(PREFIX, fleet::routes())
         .route("/health", get(status::health))
         .route("/metrics", get(status::metrics))
         .route(

@@ -7,10 +7,11 @@ use axum::response::{IntoResponse, Response};
 
 use super::App;
 use super::error::{ApiError, ErrorBody};
-use super::types::{Health, WorkerAnswer, Workers};
-use crate::scheduler::ENGINE_VERSION;
+use super::types::{Health, WorkerAnswer, Workers, time};
+use crate::scheduler::{ENGINE_VERSION, host_name};
 use crate::service::access::Caller;
 use crate::service::error::ServiceError;
+use crate::service::fleet::{MemberState, MemberStatus};
 use crate::service::queue::Class;
 
 /// Lists the workers.
@@ -27,16 +28,39 @@ use crate::service::queue::Class;
 )]
 pub async fn workers(State(app): State<App>, caller: Caller) -> Json<Workers> {
     let answer = |status: crate::service::run::WorkerStatus| {
+        let is_busy = status.job_id.is_some();
         let is_shown = status.user.as_deref().is_some_and(|user| caller.may_see(user));
         WorkerAnswer {
             worker_id: status.worker.worker_id,
-            status: if status.job_id.is_some() { "busy" } else { "idle" }.to_owned(),
+            status: if is_busy { "busy" } else { "idle" }.to_owned(),
             job_id: status.job_id.filter(|_| is_shown),
             class: status.worker.class.as_str().to_owned(),
+            host: host_name(),
+            version: ENGINE_VERSION.to_owned(),
+            executor: app.executor.clone(),
+            slots: 1,
+            busy: u32::from(is_busy),
+            last_seen: None,
         }
     };
+    let remote = |status: MemberStatus| {
+        let job = status.jobs.iter().find(|(_, user)| caller.may_see(user));
+        WorkerAnswer {
+            status: status.state.as_str().to_owned(),
+            job_id: job.map(|(job_id, _)| job_id.clone()),
+            class: status.class.as_str().to_owned(),
+            busy: u32::try_from(status.jobs.len()).unwrap_or(u32::MAX),
+            worker_id: status.worker_id,
+            host: status.host,
+            version: status.version,
+            executor: status.backend,
+            slots: status.slots,
+            last_seen: Some(time(status.last_seen)),
+        }
+    };
+    let own = app.board.all().into_iter().map(answer);
     Json(Workers {
-        workers_show: app.board.all().into_iter().map(answer).collect(),
+        workers_show: own.chain(app.fleet.status().into_iter().map(remote)).collect(),
     })
 }
 
@@ -75,7 +99,10 @@ pub async fn metrics(State(app): State<App>, _caller: Caller) -> Result<Response
     }
     let workers = app.board.all();
     let busy = workers.iter().filter(|worker| worker.job_id.is_some()).count();
-    app.figures.set_workers(busy, workers.len() - busy);
+    let remote = app.fleet.status();
+    let remote = |state: MemberState| remote.iter().filter(|member| member.state == state).count();
+    let idle = workers.len() - busy + remote(MemberState::Idle);
+    app.figures.set_workers(busy + remote(MemberState::Busy), idle);
     let text = app
         .figures
         .text()

@@ -168,14 +168,27 @@ pub struct Workers {
 /// A worker.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WorkerAnswer {
-    /// Its id.
+    /// Its id. A worker on another machine is there once for each class of its slots.
     pub worker_id: String,
-    /// idle or busy.
+    /// idle (a slot is free), busy (all are taken), draining, quarantined or lost.
     pub status: String,
-    /// The job that it runs, where that is a job of yours.
+    /// A job that it runs, where that is a job of yours.
     pub job_id: Option<String>,
     /// Jobs that it takes: cpu or gpu.
     pub class: String,
+    /// Host name of its machine.
+    pub host: String,
+    /// Version of its engine.
+    pub version: String,
+    /// Its back end: native, docker or process.
+    pub executor: String,
+    /// Jobs that it runs at once.
+    pub slots: u32,
+    /// Jobs that it runs now.
+    pub busy: u32,
+    /// When it gave a sign of life; null for the workers of the server itself.
+    #[schema(format = DateTime)]
+    pub last_seen: Option<String>,
 }
 
 /// Whether the service works.

@@ -34,8 +34,6 @@ use super::run::{LiveJobs, job_row, result_of};
 use crate::sandbox::ResultState;
 use crate::scheduler::{Services, fresh_id};
 
-/// After this time without a sign of life a job is taken from its worker.
-const LEASE_MICROS: i64 = 60_000_000;
 /// Ends of jobs that somebody who waits may fall behind by, before it has to look itself.
 const ENDS_KEPT: usize = 1024;
 
@@ -48,6 +46,8 @@ pub struct QueueLimits {
     pub attempts: u32,
     /// Time after its end that a job is answered for.
     pub keep: Duration,
+    /// After this time without a sign of life a job is taken from its worker.
+    pub lease: Duration,
 }
 
 /// The queue.
@@ -302,6 +302,86 @@ impl Queue {
         self.change(move |tx, _| table::forget(tx, before)).await
     }
 
+    /// Waits for a job until `patience` ends, and takes it up; none when there was none, or when the queue gives out no more. It must
+    /// not be dropped before it ends: a job may be on its way.
+    pub async fn claim_until(
+        &self,
+        worker: &Worker,
+        patience: impl Future<Output = ()> + Send,
+    ) -> Result<Option<Claim>> {
+        let mut patience = std::pin::pin!(patience);
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // From here on no change is missed.
+            changed.as_mut().enable();
+            if self.is_closed() {
+                return Ok(None);
+            }
+            let taken = self.order.lock().take(worker.class);
+            let Some(job) = taken else {
+                tokio::select! {
+                    () = changed => continue,
+                    () = &mut patience => return Ok(None),
+                }
+            };
+            match self.take_up(&job, worker).await {
+                Ok(Some(claim)) => {
+                    self.figures.note_start(&claim);
+                    return Ok(Some(claim));
+                }
+                // Another process of this store has it, or it was cancelled.
+                Ok(None) => self.order.lock().note_ended(&job.user),
+                Err(error) => {
+                    self.order.lock().put_back(job);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// The job of a lease that still holds, for a worker that had it before this server began; none when it holds no more.
+    pub async fn take_over(&self, lease: &Lease) -> Result<Option<Claim>> {
+        let wanted = lease.clone();
+        let found = self
+            .read(move |connection| {
+                if !table::is_held(connection, &wanted)? {
+                    return Ok(None);
+                }
+                let program = table::program(connection, &wanted.job_id)?;
+                Ok(record::find(connection, &wanted.job_id)?.map(|record| (record, program)))
+            })
+            .await?;
+        let Some((record, (request_hash, code))) = found else {
+            return Ok(None);
+        };
+        self.order.lock().note_running(&record.user);
+        Ok(Some(Claim {
+            lease: lease.clone(),
+            user: record.user,
+            started_at: record.started_at.unwrap_or(record.queued_at),
+            queued_at: record.queued_at,
+            worker_id: record.worker.unwrap_or_default(),
+            request: record.request,
+            request_hash,
+            code,
+        }))
+    }
+
+    /// Notes that a job was taken from its worker, which will not say how it ended.
+    pub fn note_lost(&self, claim: &Claim) {
+        self.order.lock().note_ended(&claim.user);
+        self.changed.notify_waiters();
+    }
+
+    /// After this time without a sign of life a job is taken from its worker.
+    pub fn lease(&self) -> Duration {
+        self.limits.lease
+    }
+
+    fn lease_end(&self, now: i64) -> i64 {
+        now.saturating_add(i64::try_from(self.limits.lease.as_micros()).unwrap_or(i64::MAX))
+    }
+
     fn tell_end(&self, job_id: &str) {
         // Nobody waits: then nobody is told.
         let _ = self.ended.send(Arc::from(job_id));
@@ -310,8 +390,9 @@ impl Queue {
     async fn take_up(&self, job: &Waiting, worker: &Worker) -> Result<Option<Claim>> {
         let (job_id, user, worker) = (job.job_id.clone(), job.user.clone(), worker.clone());
         let now = self.services.now();
+        let until = self.lease_end(now);
         self.change(move |tx, appends| {
-            let claimed = table::claim(tx, &job_id, &worker.owner, &worker.worker_id, now, now + LEASE_MICROS)?;
+            let claimed = table::claim(tx, &job_id, &worker.owner, &worker.worker_id, now, until)?;
             let Some(claimed) = claimed else { return Ok(None) };
             let claim = Claim {
                 lease: Lease {
@@ -421,35 +502,11 @@ impl Queue {
 #[async_trait]
 impl JobSource for Queue {
     async fn claim(&self, worker: &Worker) -> Result<Option<Claim>> {
-        loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
-            // From here on no change is missed.
-            changed.as_mut().enable();
-            if self.is_closed() {
-                return Ok(None);
-            }
-            let taken = self.order.lock().take(worker.class);
-            let Some(job) = taken else {
-                changed.await;
-                continue;
-            };
-            match self.take_up(&job, worker).await {
-                Ok(Some(claim)) => {
-                    self.figures.note_start(&claim);
-                    return Ok(Some(claim));
-                }
-                // Another process of this store has it, or it was cancelled.
-                Ok(None) => self.order.lock().note_ended(&job.user),
-                Err(error) => {
-                    self.order.lock().put_back(job);
-                    return Err(error);
-                }
-            }
-        }
+        self.claim_until(worker, std::future::pending()).await
     }
 
     async fn extend(&self, lease: &Lease) -> Result<bool> {
-        let (lease, until) = (lease.clone(), self.services.now() + LEASE_MICROS);
+        let (lease, until) = (lease.clone(), self.lease_end(self.services.now()));
         self.change(move |tx, _| table::extend(tx, &lease, until)).await
     }
 
@@ -479,7 +536,11 @@ impl JobSource for Queue {
     }
 
     async fn give_back(&self, claim: &Claim) -> Result<()> {
-        self.return_job(claim, false).await
+        let returned = self.return_job(claim, false).await;
+        if let Err(ServiceError::LeaseLost { .. }) = &returned {
+            self.order.lock().note_ended(&claim.user);
+        }
+        returned
     }
 }
 

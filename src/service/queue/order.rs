@@ -104,6 +104,11 @@ impl Order {
         was_there
     }
 
+    /// Notes that a job of a user runs that was not taken here.
+    pub fn note_running(&mut self, user: &str) {
+        self.users.entry(user.to_owned()).or_default().running += 1;
+    }
+
     /// Notes that a running job of a user is over.
     pub fn note_ended(&mut self, user: &str) {
         if let Some(user) = self.users.get_mut(user) {

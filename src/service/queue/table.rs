@@ -259,6 +259,15 @@ pub(super) fn program(connection: &Connection, job_id: &str) -> Result<(String, 
         .query_row(params![job_id], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 
+/// Whether a lease still holds.
+pub(super) fn is_held(connection: &Connection, lease: &Lease) -> Result<bool> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM job_requests WHERE job_id = ?1 AND owner = ?2 AND attempts = ?3 AND state = 'running')",
+        )?
+        .query_row(params![lease.job_id, lease.owner, lease.attempt], |row| row.get(0))?)
+}
+
 /// A job that waits, with what its user may have running.
 pub(super) type WaitingRow = (Waiting, Option<u32>);
 

@@ -31,6 +31,8 @@ pub struct Runner {
     pub live: Arc<LiveJobs>,
     /// Start programs from the warm pool.
     pub warm: bool,
+    /// Time between two signs of life of a running job.
+    pub extend_every: Duration,
 }
 
 impl Runner {
@@ -60,13 +62,7 @@ impl Runner {
             slot = self.services.job_slots.acquire() => slot.map_err(|_| SandboxError::Cancelled)?,
             () = cancel.cancelled() => return Err(SandboxError::Cancelled),
         };
-        let metric_hash = match &found.scoring {
-            Scoring::Metric { metric_py, .. } => {
-                let bytes = tokio::fs::read(metric_py).await;
-                Some(sha256_hex(&bytes.map_err(SandboxError::io("read", metric_py))?))
-            }
-            Scoring::SelfReported | Scoring::Unscored => None,
-        };
+        let metric_hash = metric_hash(&found.scoring).await?;
         let parent = &self.services.work_dir;
         let work_dir =
             WorkDir::create(parent, &claim.lease.job_id).map_err(SandboxError::io("make a folder in", parent))?;
@@ -100,8 +96,22 @@ impl Runner {
     }
 }
 
+/// SHA-256 of the metric; none where there is none.
+///
+/// # Errors
+/// When it cannot be read.
+pub async fn metric_hash(scoring: &Scoring) -> Result<Option<String>, SandboxError> {
+    match scoring {
+        Scoring::Metric { metric_py, .. } => {
+            let bytes = tokio::fs::read(metric_py).await;
+            Ok(Some(sha256_hex(&bytes.map_err(SandboxError::io("read", metric_py))?)))
+        }
+        Scoring::SelfReported | Scoring::Unscored => Ok(None),
+    }
+}
+
 /// Variables of the program: those of the request and ours. Where the data lies is told by the back end.
-fn environment(claim: &Claim) -> BTreeMap<String, String> {
+pub fn environment(claim: &Claim) -> BTreeMap<String, String> {
     let request = &claim.request;
     let mut env = request.environment.clone();
     let ours = [

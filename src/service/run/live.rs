@@ -131,6 +131,18 @@ impl LiveJob {
         self.changed.subscribe()
     }
 
+    /// Adds output that begins at a place; what was there before is not added again, and what is missing counts as not shown.
+    pub fn push_at(&self, stream: LogStream, offset: u64, bytes: &[u8]) {
+        {
+            let mut logs = self.logs.lock();
+            let log = &mut logs[stream.index()];
+            let skipped = offset.saturating_sub(log.total);
+            let known = usize::try_from(log.total.saturating_sub(offset)).unwrap_or(usize::MAX);
+            log.push(skipped, bytes.get(known..).unwrap_or_default());
+        }
+        self.changed.send_modify(|_| {});
+    }
+
     /// What gets the output.
     pub fn observer(self: &Arc<Self>) -> LogObserver {
         let job = Arc::clone(self);
@@ -187,7 +199,12 @@ impl LiveJobs {
 
 impl Drop for LivePlace {
     fn drop(&mut self) {
-        self.jobs.0.lock().remove(&self.job_id);
+        let mut jobs = self.jobs.0.lock();
+        // A job that was taken from its worker may run anew by now, under the same id.
+        if jobs.get(&self.job_id).is_some_and(|job| Arc::ptr_eq(job, &self.job)) {
+            jobs.remove(&self.job_id);
+        }
+        drop(jobs);
         self.job.changed.send_replace(true);
     }
 }
@@ -217,6 +234,29 @@ mod tests {
         assert_eq!(log.read(0, 100), (0, vec![0, 1, 2, 3, 4]));
         assert_eq!(log.read(5, 100), (95, vec![95, 96, 97, 98, 99]));
         assert_eq!(log.read(97, 1), (97, vec![97]));
+    }
+
+    #[test]
+    fn output_that_comes_twice_is_kept_once() {
+        let jobs = Arc::new(LiveJobs::default());
+        let place = jobs.enter("a", 100, &CancellationToken::new());
+        for (offset, text) in [(0, "abc"), (0, "abc"), (2, "cde"), (9, "x")] {
+            place.job.push_at(LogStream::Stdout, offset, text.as_bytes());
+        }
+        let piece = place.job.read(LogStream::Stdout, 0, 100);
+        assert_eq!((piece.bytes, piece.total), (b"abcde".to_vec(), 10));
+        assert_eq!(place.job.read(LogStream::Stdout, 5, 100).bytes, b"x");
+    }
+
+    #[test]
+    fn a_place_that_is_given_up_leaves_its_successor_alone() {
+        let jobs = Arc::new(LiveJobs::default());
+        let stop = CancellationToken::new();
+        let (first, second) = (jobs.enter("a", 100, &stop), jobs.enter("a", 100, &stop));
+        drop(first);
+        assert!(jobs.get("a").is_some());
+        drop(second);
+        assert!(jobs.get("a").is_none());
     }
 
     #[test]

@@ -8,9 +8,9 @@ mod run_log;
 mod tasks;
 mod worker;
 
-pub use self::data::{DataFault, DataFinder};
-pub use self::execute::Runner;
-pub use self::live::{LiveJobs, LogPiece};
+pub use self::data::{DataFault, DataFinder, Found};
+pub use self::execute::{Runner, environment, metric_hash};
+pub use self::live::{LiveJob, LiveJobs, LivePlace, LogPiece};
 pub use self::result::{job_row, result_of};
 pub use self::run_log::run_log;
-pub use self::worker::{Board, WorkerStatus, work};
+pub use self::worker::{Board, WorkerStatus, keep_alive, report, work};

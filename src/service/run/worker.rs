@@ -12,8 +12,6 @@ use super::live::LiveJob;
 use crate::service::error::ServiceError;
 use crate::service::queue::{Claim, Ended, JobSource, Worker};
 
-/// Time between two signs of life of a running job.
-const EXTEND_EVERY: Duration = Duration::from_secs(10);
 /// Time after a fault of the store before it is tried again.
 const FAULT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -72,7 +70,8 @@ pub async fn work(
                 board.set(place, Some(&claim));
                 let log_bytes = runner.services.candidate_limits.log_bytes;
                 let live = runner.live.enter(&claim.lease.job_id, log_bytes, &stop);
-                let ended = run(&*source, &runner, &claim, &live.job).await;
+                let running = runner.run(&claim, &live.job);
+                let ended = keep_alive(&*source, &claim, &live.job, runner.extend_every, running).await;
                 if let Some(ended) = ended {
                     report(&*source, &claim, ended, live.job.is_cancelled(), &stop).await;
                 }
@@ -88,14 +87,20 @@ pub async fn work(
     }
 }
 
-/// Runs a job and keeps its lease alive; none when the lease is lost.
-async fn run(source: &dyn JobSource, runner: &Runner, claim: &Claim, job: &Arc<LiveJob>) -> Option<Ended> {
-    let mut running = std::pin::pin!(runner.run(claim, job));
+/// Waits for the end of work on a job and keeps its lease alive; none when the lease is lost.
+pub async fn keep_alive(
+    source: &dyn JobSource,
+    claim: &Claim,
+    job: &LiveJob,
+    every: Duration,
+    work: impl Future<Output = Ended> + Send,
+) -> Option<Ended> {
+    let mut running = std::pin::pin!(work);
     let mut is_lost = false;
     loop {
         tokio::select! {
             ended = &mut running => return (!is_lost).then_some(ended),
-            () = tokio::time::sleep(EXTEND_EVERY) => {}
+            () = tokio::time::sleep(every) => {}
         }
         match source.extend(&claim.lease).await {
             Ok(true) => job.cancel(),
@@ -111,7 +116,7 @@ async fn run(source: &dyn JobSource, runner: &Runner, claim: &Claim, job: &Arc<L
 }
 
 /// Says how a job ended, however often that takes: what is known of it must not be lost to a fault that passes.
-async fn report(source: &dyn JobSource, claim: &Claim, ended: Ended, is_cancelled: bool, stop: &CancellationToken) {
+pub async fn report(source: &dyn JobSource, claim: &Claim, ended: Ended, is_cancelled: bool, stop: &CancellationToken) {
     let goes_back = matches!(ended, Ended::Cancelled) && !is_cancelled;
     loop {
         let told = match goes_back {

@@ -1,6 +1,7 @@
 //! Data folders that clients send: kept in the store under the hash of their content, so that the same folder is kept once.
 
 mod incoming;
+mod pack;
 mod unpack;
 
 use std::fs::{self, File};
@@ -12,6 +13,7 @@ use tokio::task::spawn_blocking;
 use tracing::warn;
 
 pub use self::incoming::Incoming;
+pub use self::pack::{Packer, unpack_data};
 
 use self::unpack::unpack;
 use super::error::{Result, ServiceError};

@@ -227,18 +227,23 @@ impl Unpacking<'_> {
     }
 
     fn finish(self) -> Unpacked {
-        let mut hasher = Sha256::new();
-        for (path, hash) in &self.entries {
-            // A path holds no control characters, so lines do not run into each other.
-            let line = format!("{} {path}\n", hash.as_deref().unwrap_or("folder"));
-            hasher.update(line.as_bytes());
-        }
         Unpacked {
-            hash: hex::encode(hasher.finalize()),
+            hash: content_hash(&self.entries),
             bytes: self.bytes,
             files: self.entries.values().flatten().count() as u64,
         }
     }
+}
+
+/// Hash of a folder: of the hash of each file by path, none for folders.
+pub(super) fn content_hash(entries: &BTreeMap<String, Option<String>>) -> String {
+    let mut hasher = Sha256::new();
+    for (path, hash) in entries {
+        // A path holds no control characters, so lines do not run into each other.
+        let line = format!("{} {path}\n", hash.as_deref().unwrap_or("folder"));
+        hasher.update(line.as_bytes());
+    }
+    hex::encode(hasher.finalize())
 }
 
 /// The content of a header that extends another.
