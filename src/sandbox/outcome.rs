@@ -121,6 +121,21 @@ impl Cause {
 }
 
 impl JobEnd {
+    /// State, reason and submission of a job that ended so, given what was taken out of it. No state yet: the submission is to be
+    /// scored.
+    pub(crate) fn settle(
+        &self,
+        taken: Option<Result<Collected, String>>,
+    ) -> (Option<ResultState>, Option<String>, Option<Collected>) {
+        let missing = |reason| (Some(ResultState::SubmissionMissing), Some(reason), None);
+        match (self.verdict(), taken) {
+            (Some((state, detail)), _) => (Some(state), Some(detail), None),
+            (None, Some(Ok(collected))) => (None, None, Some(collected)),
+            (None, Some(Err(reason))) => missing(reason),
+            (None, None) => missing("no submission was asked for".to_owned()),
+        }
+    }
+
     /// Cause of the end.
     pub fn cause(&self) -> Cause {
         match self {

@@ -271,16 +271,7 @@ impl Executor for DockerExecutor {
 
 impl DockerExecutor {
     fn outcome(&self, ran: Ran, taken: Option<Taken>, queued_at: DateTime<Utc>) -> JobOutcome {
-        let (state, detail, submission) = match (ran.end.verdict(), taken) {
-            (Some((state, detail)), _) => (Some(state), Some(detail), None),
-            (None, Some(Ok(collected))) => (None, None, Some(collected)),
-            (None, Some(Err(reason))) => (Some(ResultState::SubmissionMissing), Some(reason), None),
-            (None, None) => (
-                Some(ResultState::SubmissionMissing),
-                Some("no submission was asked for".to_owned()),
-                None,
-            ),
-        };
+        let (state, detail, submission) = ran.end.settle(taken);
         JobOutcome {
             cause: ran.end.cause(),
             end: ran.end,

@@ -343,16 +343,7 @@ fn outcome(finished: Result<Finished, String>, warm: bool, queued_at: DateTime<U
         Err(reason) => return JobOutcome::not_confirmed(reason, BACKEND, queued_at, finished_at),
     };
     let ran = started_at.is_some();
-    let (state, detail, submission) = match (report.end.verdict(), report.submission) {
-        (Some((state, detail)), _) => (Some(state), Some(detail), None),
-        (None, Some(Ok(collected))) => (None, None, Some(collected)),
-        (None, Some(Err(reason))) => (Some(ResultState::SubmissionMissing), Some(reason), None),
-        (None, None) => (
-            Some(ResultState::SubmissionMissing),
-            Some("no submission was asked for".to_owned()),
-            None,
-        ),
-    };
+    let (state, detail, submission) = report.end.settle(report.submission);
     JobOutcome {
         cause: report.end.cause(),
         end: report.end,
