@@ -338,7 +338,8 @@ impl Inner {
             .map(|(_, c)| c)
             .collect();
         let mut bytes: usize = self.tables.values().map(TableCache::bytes).sum();
-        caches.sort_by_key(|cache| cache.last_used());
+        // Read once each: other readers move these times on while the list is sorted.
+        caches.sort_by_cached_key(|cache| cache.last_used());
         for cache in caches {
             if bytes <= self.options.hot_cache_bytes {
                 break;
