@@ -9,6 +9,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::interrupt;
 use crate::cli::terminal::note;
+use crate::config::ByteSize;
 use crate::engine::sandboxes;
 use crate::worker::{Worker, WorkerOptions};
 
@@ -33,6 +34,9 @@ pub struct WorkerArgs {
     /// Folder for data of jobs, kept for later ones [default: clade/worker in XDG_CACHE_HOME or ~/.cache].
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
+    /// Data that is kept there for later jobs; what was not used for longest goes first, what runs stays.
+    #[arg(long, value_name = "SIZE", default_value = "20GiB")]
+    cache_size: ByteSize,
     /// Send the key to another machine without HTTPS.
     #[arg(long)]
     insecure: bool,
@@ -74,6 +78,7 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<(), CliError> {
         slots,
         gpu_slots: args.gpu_slots,
         cache,
+        cache_bytes: args.cache_size.bytes(),
         warm: config.sandbox.warm,
     };
     let stop = CancellationToken::new();
