@@ -221,8 +221,10 @@ def survive(options, folder, settings):
     server.start()
     line("start after kill -9", f"{time.perf_counter() - begin:.2f} s, {server.states()}")
     for kill in range(options.kills):
-        time.sleep(chance.uniform(2, 10))
-        states = server.states()
+        # A job under which the server dies service.max_attempts times fails, so something must be done between two kills.
+        goal = server.states().get("completed", 0) + chance.randint(50, 500)
+        while (states := server.states())["completed"] < goal:
+            time.sleep(0.05)
         server.kill()
         again = time.perf_counter()
         server.start()
