@@ -10,5 +10,7 @@ mod logs;
 mod order;
 mod refusals;
 mod remote;
+mod remote_executor;
+mod submissions;
 mod uploads;
 mod workers;
