@@ -293,7 +293,11 @@ async fn outcome(
     };
     if let Some(what) = what {
         let error = ended_elsewhere(service, job_id, &what);
-        return Err(if is_replay { Stop::Again(error) } else { Stop::Error(error) });
+        return Err(if is_replay {
+            Stop::Again(error)
+        } else {
+            Stop::Error(error)
+        });
     }
     let old = || {
         SandboxError::Config(format!(
