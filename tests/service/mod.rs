@@ -11,6 +11,7 @@ mod order;
 mod refusals;
 mod remote;
 mod remote_executor;
+mod remote_jobs;
 mod submissions;
 mod uploads;
 mod workers;
