@@ -5,18 +5,21 @@
 
 mod access;
 mod api;
+pub(crate) mod client_address;
 mod error;
 mod figures;
 pub(crate) mod fleet;
 mod queue;
 mod run;
 mod serve;
+mod submissions;
 mod uploads;
 
 pub use access::{KeyRow, Quotas, Role, all_keys, create_key, revoke_key};
 pub use error::ServiceError;
+pub(crate) use fleet::wire::suits as versions_suit;
 pub(crate) use queue::Class;
 pub(crate) use run::{LiveJob, LiveJobs};
 pub(crate) use serve::check_sandbox;
 pub use serve::{ServeOptions, Service, Tls};
-pub(crate) use uploads::unpack_data;
+pub(crate) use uploads::{Packer, UPLOAD_PREFIX, unpack_data};

@@ -19,6 +19,7 @@ use super::figures::Figures;
 use super::fleet::{Fleet, FleetParts};
 use super::queue::{Class, JobSource, Queue, QueueLimits, Worker};
 use super::run::{Board, DataFinder, LiveJobs, Runner, work};
+use super::submissions::{KeepLimits, Submissions};
 use super::uploads::{UploadLimits, Uploads};
 use crate::engine::Engine;
 use crate::sandbox::Layer;
@@ -104,6 +105,12 @@ impl Service {
             total: config.uploads_size.bytes(),
         };
         let uploads = Arc::new(Uploads::open(store.dir().join("uploads"), limits).await?);
+        let limits = KeepLimits {
+            time: config.keep_submission_time(),
+            total: config.submissions_bytes.bytes(),
+        };
+        let submissions = Arc::new(Submissions::open(store.dir().join("submissions"), limits).await?);
+        submissions.sweep(&queue).await?;
         let finder = || DataFinder::new(Arc::clone(&services), Arc::clone(&uploads), config.data_roots());
         let defaults = DefaultQuotas {
             queued: config.queued_per_user,
@@ -118,6 +125,7 @@ impl Service {
             sandbox,
             data: finder()?,
             live: Arc::clone(&live),
+            submissions: Arc::clone(&submissions),
             warm: engine.config().sandbox.warm,
             extend_every: config.lease() / 6,
         };
@@ -129,6 +137,7 @@ impl Service {
             sandbox: runner.sandbox.clone(),
             data: finder()?,
             live: Arc::clone(&live),
+            submissions: Arc::clone(&submissions),
             warm: runner.warm,
             quarantine_after: config.quarantine_after,
             probe_every: config.probe_time(),
@@ -145,6 +154,7 @@ impl Service {
             stop,
             services: Arc::clone(&services),
             uploads,
+            submissions,
             figures,
             access,
             config,
@@ -213,7 +223,7 @@ impl Service {
                 app.stop.clone(),
             ));
         }
-        let tidying = tokio::spawn(tidy(Arc::clone(&app.queue), Arc::clone(&app.fleet)));
+        let tidying = tokio::spawn(tidy(Arc::clone(&app)));
         let mut server = std::pin::pin!(server);
         let mut ended = None;
         tokio::select! {
@@ -235,11 +245,18 @@ impl Service {
     }
 }
 
-/// Refuses a back end that cannot shut programs in here.
+/// Refuses a back end that cannot shut programs in here, or does so elsewhere.
 ///
 /// # Errors
 /// When a layer is missing; the message says which, and what to do.
 pub async fn check_sandbox(sandbox: &crate::scheduler::Sandbox) -> Result<()> {
+    if sandbox.executor.runs_elsewhere() {
+        return Err(ServiceError::Config(format!(
+            "the sandbox {} hands programs to a job service, so neither a job service nor a worker can run with it: name native, docker or \
+             process with --executor",
+            sandbox.executor.name()
+        )));
+    }
     let report = sandbox.executor.capabilities().await?;
     if report.usable {
         return Ok(());
@@ -319,13 +336,15 @@ async fn serve(
 }
 
 /// Looks for jobs whose workers are gone, those on other machines and those of a process that shared the store and was killed, and
-/// forgets old ones.
-async fn tidy(queue: Arc<Queue>, fleet: Arc<Fleet>) {
+/// forgets old ones, and old submissions.
+async fn tidy(app: Arc<Shared>) {
+    let (queue, submissions) = (&app.queue, &app.submissions);
     let [shortest, longest] = RECOVER_EVERY;
     let every = (queue.lease() / 4).clamp(shortest, longest);
     for turn in 1_u64.. {
         tokio::time::sleep(every).await;
-        fleet.sweep();
+        app.fleet.sweep();
+        submissions.forget_old();
         match queue.recover().await {
             Ok(0) => {}
             Ok(count) => warn!(count, "jobs of workers that are gone wait again"),
@@ -335,6 +354,11 @@ async fn tidy(queue: Arc<Queue>, fleet: Arc<Fleet>) {
             && let Err(error) = queue.forget_old().await
         {
             warn!(%error, "jobs that ended long ago could not be forgotten");
+        }
+        if turn.is_multiple_of(FORGET_EVERY)
+            && let Err(error) = submissions.sweep(queue).await
+        {
+            warn!(%error, "submissions that belong to no job could not be looked for");
         }
     }
 }

@@ -10,5 +10,8 @@ mod logs;
 mod order;
 mod refusals;
 mod remote;
+mod remote_executor;
+mod remote_jobs;
+mod submissions;
 mod uploads;
 mod workers;

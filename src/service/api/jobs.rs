@@ -24,7 +24,7 @@ use super::logs::{run_log_of, stored_logs};
 use super::types::{Accepted, Job, JobList};
 use crate::scheduler::sha256_hex;
 use crate::service::access::{Caller, Role};
-use crate::service::queue::{Class, Filter, JobRecord, JobRequest, JobState, Submission, Submitted};
+use crate::service::queue::{Class, DataRef, Filter, JobRecord, JobRequest, JobState, Submission, Submitted};
 use crate::service::run::DataFault;
 
 /// Header with the trace of a client.
@@ -190,11 +190,24 @@ async fn take(app: &App, caller: &Caller, headers: &HeaderMap, body: Body) -> Re
         }
         class => class,
     };
+    // Until the job is in the queue: an upload that nobody needs may be removed.
+    let _uploads = app.uploads.hold().await;
     let data = app.data.resolve(&body.data_dir, body.eval_split.as_deref()).await?;
     let data = data.map_err(|fault| match fault {
         DataFault::Split(problem) => ApiError::field("eval_split", problem),
         DataFault::Name(problem) | DataFault::Unknown(problem) => ApiError::field("data_dir", problem),
     })?;
+    let output = body.output();
+    if output.is_some() && matches!(data, DataRef::Task { .. }) {
+        return Err(ApiError::field(
+            if body.output_name.is_some() {
+                "output_name"
+            } else {
+                "output_is_folder"
+            },
+            "the package of the task says what a program must write: leave it out",
+        ));
+    }
     let request = JobRequest {
         key_id: caller.key_id.clone(),
         name: body.name,
@@ -210,6 +223,7 @@ async fn take(app: &App, caller: &Caller, headers: &HeaderMap, body: Body) -> Re
         trace_id,
         code_hash: sha256_hex(body.code.as_bytes()),
         running_limit: caller.running_limit,
+        output,
     };
     let submitted = app.queue.submit(Submission {
         user: caller.user.clone(),

@@ -7,6 +7,7 @@ mod job_body;
 mod jobs;
 mod logs;
 mod status;
+mod submission;
 mod types;
 mod uploads;
 
@@ -32,6 +33,7 @@ use super::figures::Figures;
 use super::fleet::{self, Fleet};
 use super::queue::Queue;
 use super::run::{Board, DataFinder, LiveJobs};
+use super::submissions::Submissions;
 use super::uploads::Uploads;
 use crate::config::ServiceConfig;
 use crate::scheduler::{ENGINE_VERSION, Services};
@@ -50,6 +52,7 @@ pub struct Shared {
     pub(super) access: Access,
     pub(super) queue: Arc<Queue>,
     pub(super) uploads: Arc<Uploads>,
+    pub(super) submissions: Arc<Submissions>,
     pub(super) data: DataFinder,
     pub(super) live: Arc<LiveJobs>,
     pub(super) board: Arc<Board>,
@@ -95,8 +98,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::submit_and_wait))
         .routes(routes!(jobs::show, jobs::cancel))
         .routes(routes!(logs::logs))
+        .routes(routes!(submission::submission))
         .routes(routes!(uploads::upload))
-        .routes(routes!(uploads::show))
+        .routes(routes!(uploads::show, uploads::remove))
         .routes(routes!(status::workers))
         .routes(routes!(status::health))
         .routes(routes!(status::metrics));
