@@ -4,19 +4,24 @@
 //! where it was. See `docs/service.md`.
 
 mod access;
-mod api;
+mod address;
+pub(crate) mod api;
 mod error;
 mod figures;
 pub(crate) mod fleet;
+mod listen;
 mod queue;
 mod run;
 mod serve;
 mod uploads;
 
-pub use access::{KeyRow, Quotas, Role, all_keys, create_key, revoke_key};
+pub use access::{KeyRow, Quotas, Role, adopt_key, all_keys, create_key, revoke_key};
+pub(crate) use address::server_base;
 pub use error::ServiceError;
+pub(crate) use listen::Listener;
+pub use listen::Tls;
 pub(crate) use queue::Class;
 pub(crate) use run::{LiveJob, LiveJobs};
 pub(crate) use serve::check_sandbox;
-pub use serve::{ServeOptions, Service, Tls};
-pub(crate) use uploads::unpack_data;
+pub use serve::{ServeOptions, Service};
+pub(crate) use uploads::{UPLOAD_PREFIX, unpack_data};

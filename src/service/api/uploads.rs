@@ -42,7 +42,7 @@ pub async fn upload(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<UploadAnswer>, ApiError> {
-    may_submit(&caller)?;
+    may_submit(caller.role)?;
     if app.queue.is_closed() {
         return Err(ApiError::stopping());
     }
