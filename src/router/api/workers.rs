@@ -32,19 +32,26 @@ use crate::service::api::{ApiError, ErrorBody};
     security(("key" = []))
 )]
 pub(super) async fn status(State(app): State<App>, headers: HeaderMap) -> Result<Json<Workers>, Refused> {
-    let (workers, silent) = all(&app, &headers).await?;
-    let workers_show = workers.into_iter().map(|(server, worker)| ServerWorker {
+    let all = all(&app, &headers).await?;
+    let workers_show = all.workers.into_iter().map(|(server, worker)| ServerWorker {
         server: server.name.to_string(),
         worker,
     });
     Ok(Json(Workers {
         workers_show: workers_show.collect(),
-        unreachable: distinct(silent),
+        unreachable: distinct(all.silent),
     }))
 }
 
-/// All workers with their servers, and the servers that did not answer.
-async fn all(app: &App, headers: &HeaderMap) -> Result<(Vec<(Arc<Server>, WorkerAnswer)>, Vec<Arc<str>>), Refused> {
+/// What servers tell of their workers.
+struct AllWorkers {
+    workers: Vec<(Arc<Server>, WorkerAnswer)>,
+    /// Names of the servers that did not answer.
+    silent: Vec<Arc<str>>,
+}
+
+/// The workers of all servers.
+async fn all(app: &App, headers: &HeaderMap) -> Result<AllWorkers, Refused> {
     let ask = Ask::get("/workers/status", headers_for(headers, &[])?);
     let setup = app.setup();
     let answers = ask_all(&setup, &ask).await;
@@ -63,7 +70,10 @@ async fn all(app: &App, headers: &HeaderMap) -> Result<(Vec<(Arc<Server>, Worker
         workers.extend(shown.map(|worker| (Arc::clone(&server), worker)));
     }
     workers.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
-    Ok((workers, answers.silent))
+    Ok(AllWorkers {
+        workers,
+        silent: answers.silent,
+    })
 }
 
 /// Lets a worker on another machine have no more jobs; what it runs goes on.
@@ -123,7 +133,7 @@ async fn tell(
 ) -> Result<Response, Refused> {
     must_be_admin(caller(app, headers).await?.role)?;
     let worker_id = id_of(path)?;
-    let (workers, silent) = all(app, headers).await?;
+    let AllWorkers { workers, silent } = all(app, headers).await?;
     let found = workers
         .iter()
         .find(|(_, worker)| worker.worker_id == worker_id)
