@@ -1,13 +1,9 @@
 //! A server from its start to its end.
 
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum_server::Handle;
-use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -17,6 +13,7 @@ use super::api::{Shared, router};
 use super::error::{Result, ServiceError};
 use super::figures::Figures;
 use super::fleet::{Fleet, FleetParts};
+use super::listen::{Listener, Tls};
 use super::queue::{Class, JobSource, Queue, QueueLimits, Worker};
 use super::run::{Board, DataFinder, LiveJobs, Runner, work};
 use super::submissions::{KeepLimits, Submissions};
@@ -31,15 +28,6 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 const RECOVER_EVERY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(15)];
 /// The same in turns, for jobs that ended long ago.
 const FORGET_EVERY: u64 = 240;
-
-/// Certificate and key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tls {
-    /// Certificate chain, PEM.
-    pub certificate: PathBuf,
-    /// Private key, PEM.
-    pub key: PathBuf,
-}
 
 /// How a server is run; the rest is in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,9 +47,7 @@ pub struct ServeOptions {
 /// A server that is about to listen.
 #[derive(Debug)]
 pub struct Service {
-    address: SocketAddr,
-    listener: TcpListener,
-    tls: Option<RustlsConfig>,
+    listener: Listener,
     app: Arc<Shared>,
     runner: Arc<Runner>,
     workers: Vec<Worker>,
@@ -79,15 +65,7 @@ impl Service {
         let config = engine.config().service.clone();
         let sandbox = services.sandbox(&options.executor)?.clone();
         check_sandbox(&sandbox).await?;
-        let tls = match &options.tls {
-            Some(tls) => Some(load(tls).await?),
-            None => None,
-        };
-        let listener = listen(options)?;
-        let address = listener.local_addr().map_err(|source| ServiceError::Address {
-            address: options.address.clone(),
-            source,
-        })?;
+        let listener = Listener::open(&options.address, options.tls.as_ref(), options.insecure).await?;
         let store = engine.store().clone();
         let live = Arc::new(LiveJobs::default());
         let figures = Arc::new(Figures::default());
@@ -163,9 +141,7 @@ impl Service {
         };
         let workers = workers(&services.owner, options.workers, app.config.gpu_workers);
         Ok(Self {
-            address,
             listener,
-            tls,
             runner: Arc::new(runner),
             app: Arc::new(app),
             workers,
@@ -175,8 +151,7 @@ impl Service {
 
     /// Where it listens.
     pub fn url(&self) -> String {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        self.listener.url()
     }
 
     /// The key that was made because the store had none. It is told once.
@@ -197,20 +172,13 @@ impl Service {
     pub async fn run(self, stop: CancellationToken) -> Result<()> {
         let Self {
             listener,
-            tls,
             app,
             runner,
             workers,
             ..
         } = self;
         let handle = Handle::new();
-        let server = tokio::spawn(serve(
-            listener,
-            tls,
-            router(Arc::clone(&app)),
-            handle.clone(),
-            app.config.head_time(),
-        ));
+        let server = tokio::spawn(listener.serve(router(Arc::clone(&app)), handle.clone(), app.config.head_time()));
         let board: Arc<Board> = Arc::clone(&app.board);
         let mut running = JoinSet::new();
         for worker in workers {
@@ -271,32 +239,6 @@ pub async fn check_sandbox(sandbox: &crate::scheduler::Sandbox) -> Result<()> {
     )))
 }
 
-async fn load(tls: &Tls) -> Result<RustlsConfig> {
-    RustlsConfig::from_pem_file(&tls.certificate, &tls.key)
-        .await
-        .map_err(|source| ServiceError::Tls {
-            certificate: tls.certificate.clone(),
-            key: tls.key.clone(),
-            source,
-        })
-}
-
-/// Listens, but in the clear only where no other machine comes.
-fn listen(options: &ServeOptions) -> Result<TcpListener> {
-    let failed = |source| ServiceError::Address {
-        address: options.address.clone(),
-        source,
-    };
-    let addresses: Vec<SocketAddr> = options.address.to_socket_addrs().map_err(failed)?.collect();
-    let is_open = addresses.iter().any(|address| !address.ip().is_loopback());
-    if is_open && options.tls.is_none() && !options.insecure {
-        return Err(ServiceError::Insecure {
-            address: options.address.clone(),
-        });
-    }
-    TcpListener::bind(&*addresses).map_err(failed)
-}
-
 fn workers(owner: &str, count: u32, gpu_count: u32) -> Vec<Worker> {
     let instance = fresh_id();
     let host = host_name();
@@ -310,29 +252,6 @@ fn workers(owner: &str, count: u32, gpu_count: u32) -> Vec<Worker> {
         })
     };
     named(Class::Cpu, count).chain(named(Class::Gpu, gpu_count)).collect()
-}
-
-async fn serve(
-    listener: TcpListener,
-    tls: Option<RustlsConfig>,
-    router: Router,
-    handle: Handle<SocketAddr>,
-    head_time: Duration,
-) -> std::io::Result<()> {
-    let mut server = axum_server::from_tcp(listener)?
-        .handle(handle)
-        .first_request_timeout(head_time);
-    server.http_builder().http1().header_read_timeout(head_time);
-    match tls {
-        Some(config) => {
-            // Clients may choose HTTP/2 in the handshake.
-            let mut http2 = server.http_builder().http2();
-            http2.keep_alive_interval(head_time).keep_alive_timeout(head_time);
-            let acceptor = RustlsAcceptor::new(config).handshake_timeout(head_time);
-            server.acceptor(acceptor).serve(router.into_make_service()).await
-        }
-        None => server.http1_only().serve(router.into_make_service()).await,
-    }
 }
 
 /// Looks for jobs whose workers are gone, those on other machines and those of a process that shared the store and was killed, and

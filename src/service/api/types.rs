@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, SecondsFormat};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::sandbox::{IsolationReport, JobEnd, Layer, Limits};
-use crate::service::queue::{JobRecord, JobState, LogFacts, RunDetail, StoredResult, SubmissionFacts};
+use crate::service::queue::{Class, JobRecord, JobState, LogFacts, RunDetail, StoredResult, SubmissionFacts};
 use crate::service::uploads::Upload;
 
 /// A job that was taken.
@@ -200,7 +200,7 @@ pub struct JobList {
 }
 
 /// An upload.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct UploadAnswer {
     /// Its id: what jobs name as data_dir.
     pub upload: String,
@@ -214,14 +214,14 @@ pub struct UploadAnswer {
 }
 
 /// The workers.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Workers {
     /// One a worker.
     pub workers_show: Vec<WorkerAnswer>,
 }
 
 /// A worker.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct WorkerAnswer {
     /// Its id. A worker on another machine is there once for each class of its slots.
     pub worker_id: String,
@@ -246,13 +246,56 @@ pub struct WorkerAnswer {
     pub last_seen: Option<String>,
 }
 
-/// Whether the service works.
-#[derive(Debug, Serialize, ToSchema)]
+/// Whether the service works, and how much it has to do.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// ok or stopping.
     pub status: String,
     /// Version of the engine.
     pub version: String,
+    /// Load by class of workers.
+    pub classes: Option<ClassLoads>,
+}
+
+/// Load by class of workers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClassLoads {
+    /// Workers without a GPU.
+    pub cpu: ClassLoad,
+    /// Workers with a GPU.
+    pub gpu: ClassLoad,
+}
+
+/// Load of one class of workers. Workers that are lost, draining or in quarantine do not count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClassLoad {
+    /// Jobs that its workers run at once.
+    pub slots: u32,
+    /// Jobs that they run now.
+    pub busy: u32,
+    /// Jobs that wait for them.
+    pub waiting: u32,
+}
+
+impl ClassLoads {
+    /// Load of a class.
+    pub fn of(&self, class: Class) -> ClassLoad {
+        match class {
+            Class::Cpu => self.cpu,
+            Class::Gpu => self.gpu,
+        }
+    }
+}
+
+/// Whose a key is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Identity {
+    /// User.
+    pub user: String,
+    /// read, submit or admin.
+    pub role: String,
+    /// Id of the key.
+    pub key_id: String,
 }
 
 /// A time as answered.

@@ -42,7 +42,7 @@ pub async fn upload(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<UploadAnswer>, ApiError> {
-    may_submit(&caller)?;
+    may_submit(caller.role)?;
     if app.queue.is_closed() {
         return Err(ApiError::stopping());
     }
@@ -133,7 +133,7 @@ pub async fn remove(
     caller: Caller,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Json<UploadAnswer>, ApiError> {
-    must_be_admin(&caller)?;
+    must_be_admin(caller.role)?;
     let id = id_of(path)?;
     let hash = id.strip_prefix(UPLOAD_PREFIX).unwrap_or(&id);
     // No job comes in between.

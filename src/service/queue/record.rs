@@ -201,6 +201,8 @@ pub struct Filter {
     pub state: Option<JobState>,
     /// Of this name.
     pub name: Option<String>,
+    /// Handed in with this idempotency key by the user, who must be named then.
+    pub idempotency_key: Option<String>,
     /// Older than this one.
     pub before: Option<String>,
     /// At most so many.
@@ -209,10 +211,15 @@ pub struct Filter {
 
 /// Jobs, the newest first.
 pub(super) fn list(connection: &Connection, filter: &Filter) -> Result<Vec<JobRecord>> {
+    // A key is looked for through its index, which begins with the user.
+    let whose = match filter.idempotency_key {
+        Some(_) => "user = ?1 AND idempotency_key = ?6",
+        None => "(?1 IS NULL OR user = ?1) AND ?6 IS NULL",
+    };
     let rows = connection
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM job_requests
-             WHERE (?1 IS NULL OR user = ?1) AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR name = ?3)
+             WHERE {whose} AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR name = ?3)
                AND (?4 IS NULL OR job_id < ?4)
              ORDER BY job_id DESC LIMIT ?5"
         ))?
@@ -222,7 +229,8 @@ pub(super) fn list(connection: &Connection, filter: &Filter) -> Result<Vec<JobRe
                 filter.state.map(JobState::as_str),
                 filter.name,
                 filter.before,
-                filter.limit
+                filter.limit,
+                filter.idempotency_key
             ],
             stored,
         )?
