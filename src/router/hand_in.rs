@@ -204,6 +204,7 @@ async fn place(app: &App, setup: &Setup, request: &Request, gone: Option<&Server
     }
     match mildest(refusals) {
         Some(reply) => Err(Refused::Passed(Box::new(reply))),
+        None if setup.up().is_empty() => Err(app.unreachable(setup.down()).into()),
         None => Err(no_server(&reasons.join(", ")).into()),
     }
 }

@@ -229,7 +229,8 @@ impl Client {
         Self {
             url: url.to_owned(),
             key: Some(key.to_owned()),
-            http: reqwest::Client::new(),
+            // A connection on which a body was refused unread is closed, of which a pool may not know yet.
+            http: reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap(),
         }
     }
 

@@ -12,7 +12,6 @@ use super::jobs::job_of;
 use super::{App, Refused, headers_for, with_query};
 use crate::router::holders::job_holder;
 use crate::router::servers::{Ask, pass_on};
-use crate::service::api::ApiError;
 
 /// Longest silence of a log that is followed; servers give a sign of life every fifteen seconds.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -29,14 +28,26 @@ pub(super) async fn logs(
         with_query(&format!("/jobs/{job_id}/logs"), &uri),
         headers_for(&headers, &["last-event-id", "accept"])?,
     );
-    let look = Ask::get(format!("/jobs/{job_id}"), headers_for(&headers, &[])?);
-    for _ in 0..2 {
-        let (server, _) = job_holder(&app, &job_id, &look).await?;
-        match server.open(&ask).await {
-            Ok(response) if response.status() == StatusCode::NOT_FOUND => app.jobs.forget(&job_id, &server.name),
+    stream_of_job(&app, &job_id, &headers, &ask).await
+}
+
+/// Passes on what the server of a job answers, as it comes.
+pub(super) async fn stream_of_job(
+    app: &App,
+    job_id: &str,
+    headers: &HeaderMap,
+    ask: &Ask,
+) -> Result<Response, Refused> {
+    let look = Ask::get(format!("/jobs/{job_id}"), headers_for(headers, &[])?);
+    loop {
+        let (server, found) = job_holder(app, job_id, &look).await?;
+        match server.open(ask).await {
+            // The job may have been another server's since: it is looked for once more, by asking.
+            Ok(response) if response.status() == StatusCode::NOT_FOUND && found.is_none() => {
+                app.jobs.forget(&job_id.to_owned(), &server.name);
+            }
             Ok(response) => return Ok(pass_on(response, SILENCE, app.stop.clone())),
             Err(_) => return Err(app.unreachable(vec![Arc::clone(&server.name)]).into()),
         }
     }
-    Err(ApiError::no_job(&job_id).into())
 }

@@ -6,6 +6,7 @@ mod jobs;
 mod logs;
 mod refused;
 mod status;
+mod submission;
 mod types;
 mod uploads;
 mod workers;
@@ -93,8 +94,9 @@ pub(super) fn routes(app: App) -> Router {
         .route("/jobs/submit_and_wait", post(jobs::submit_and_wait))
         .route("/jobs/{id}", get(jobs::show).delete(jobs::cancel))
         .route("/jobs/{id}/logs", get(logs::logs))
+        .route("/jobs/{id}/submission", get(submission::submission))
         .route("/uploads", post(uploads::upload))
-        .route("/uploads/{id}", get(uploads::show))
+        .route("/uploads/{id}", get(uploads::show).delete(uploads::remove))
         .route("/workers/status", get(workers::status))
         .route("/workers/{id}/drain", post(workers::drain))
         .route("/workers/{id}/resume", post(workers::resume))

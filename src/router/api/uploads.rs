@@ -24,9 +24,9 @@ use super::types::SpreadUpload;
 use super::{App, Refused, distinct, headers_for, is_id};
 use crate::router::caller::caller;
 use crate::router::holders::{Answers, ask_all};
-use crate::router::servers::{Ask, Setup};
+use crate::router::servers::{Ask, Reply, Setup};
 use crate::service::api::body::LimitedBody;
-use crate::service::api::caller::may_submit;
+use crate::service::api::caller::{may_submit, must_be_admin};
 use crate::service::api::jobs::id_of;
 use crate::service::api::types::UploadAnswer;
 use crate::service::api::{ApiError, ErrorBody};
@@ -179,18 +179,55 @@ pub(super) async fn show(
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
-    let id = id_of(path);
-    let plain = id.as_ref().ok().filter(|id| is_id(id));
-    let Some(plain) = plain else {
-        caller(&app, &headers).await?;
-        return Err(no_upload(&id?).into());
-    };
-    let ask = Ask::get(format!("/uploads/{plain}"), headers_for(&headers, &[])?);
+    let ask = ask_of(&app, path, &headers, Method::GET).await?;
     let mut answers = ask_all(&app.setup(), &ask).await;
     match answers.take_found() {
         Some((_, reply)) => Ok(reply.into_response()),
         None => Err(answers.refusal(&app)),
     }
+}
+
+/// Removes an upload from all servers. The answer is that of one that had it; a server that does not answer may have it still, and
+/// then the client is told so.
+pub(super) async fn remove(
+    State(app): State<App>,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    must_be_admin(caller(&app, &headers).await?.role)?;
+    let ask = ask_of(&app, path, &headers, Method::DELETE).await?;
+    let mut answers = ask_all(&app.setup(), &ask).await;
+    let has_all = answers.silent.is_empty();
+    let is_refused = |reply: &Reply| !reply.status.is_success() && !reply.is_missing();
+    if has_all
+        && !answers.told.iter().any(|(_, reply)| is_refused(reply))
+        && let Some((_, reply)) = answers.take_found()
+    {
+        return Ok(reply.into_response());
+    }
+    answers.told.retain(|(_, reply)| !reply.status.is_success());
+    Err(answers.refusal(&app))
+}
+
+/// The question about an upload, for all servers.
+async fn ask_of(
+    app: &App,
+    path: Result<Path<String>, PathRejection>,
+    headers: &HeaderMap,
+    method: Method,
+) -> Result<Ask, Refused> {
+    let id = id_of(path);
+    let plain = id.as_ref().ok().filter(|id| is_id(id));
+    let Some(plain) = plain else {
+        caller(app, headers).await?;
+        return Err(no_upload(&id?).into());
+    };
+    Ok(Ask {
+        method,
+        path: format!("/uploads/{plain}"),
+        headers: headers_for(headers, &[])?,
+        body: Bytes::new(),
+    })
 }
 
 fn no_upload(id: &str) -> ApiError {
