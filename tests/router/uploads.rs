@@ -61,6 +61,29 @@ async fn an_upload_is_on_all_servers_and_any_of_them_runs_a_job_on_it() {
     let after = group.counts().await;
     assert_eq!((after[0] - before[0], after[1] - before[1]), (3, 0));
 
+    // What a program wrote comes from the server that ran it; an upload that is removed is removed everywhere.
+    let mut writing = reading(id, "w");
+    writing["code"] = "open('submission.csv', 'w').write('id,y\\n1,2\\n')".into();
+    let done = client.run(&writing).await;
+    let path = format!("/api/v1/jobs/{}/submission", done["job_id"].as_str().unwrap());
+    let submission = client.get(&path).await;
+    assert_eq!(
+        (submission.status.as_u16(), submission.text.as_str()),
+        (200, "id,y\n1,2\n")
+    );
+    assert_eq!(submission.headers["x-submission-name"], "submission.csv");
+    let silent = client.run(&reading(id, "s")).await;
+    let path = format!("/api/v1/jobs/{}/submission", silent["job_id"].as_str().unwrap());
+    assert_eq!(client.get(&path).await.refused(404).0, "no_submission");
+    let path = format!("/api/v1/uploads/{id}");
+    let submitter = router.client(&group.user("ann", "submit"));
+    assert_eq!(submitter.delete(&path).await.refused(403).0, "forbidden");
+    assert_eq!(client.delete(&path).await.ok()["upload"], id);
+    for server in &group.servers {
+        server.client(&group.key).get(&path).await.refused(404);
+    }
+    assert_eq!(client.delete(&path).await.refused(404).0, "unknown_upload");
+
     let none = format!("sha256:{}", "0".repeat(64));
     assert_eq!(
         client.get(&format!("/api/v1/uploads/{none}")).await.refused(404).0,
