@@ -62,6 +62,20 @@ pub enum LmError {
     /// libtorch failed.
     #[error("libtorch: {0}")]
     Torch(#[from] tch::TchError),
+    /// A model cannot be downloaded.
+    #[error("the model cannot be downloaded: {0}")]
+    Download(String),
+    /// A text cannot be turned into tokens, or tokens into a text.
+    #[error("the tokenizer failed: {0}")]
+    Tokenizer(String),
+    /// A chat template cannot be read or rendered.
+    #[error("the chat template {name} failed: {problem}")]
+    Template {
+        /// Where it comes from.
+        name: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// A request cannot be served as it was asked.
     #[error("{0}")]
     Request(String),

@@ -3,7 +3,9 @@
 //! A checkpoint ([`Weights`]) and its configuration make a [`CausalLm`]; the engine runs many requests through it at once.
 
 mod error;
+pub mod load;
 mod model;
+pub mod text;
 mod weights;
 
 pub use self::error::{LmError, Result};
