@@ -4,6 +4,7 @@
 //! tokens that a filter leaves.
 
 mod filter;
+mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -13,10 +14,11 @@ use std::sync::Arc;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-use self::filter::Candidate;
+use self::filter::{Candidate, NucleusSpace};
+use self::rows::{exp, highest, log_sum_exp, sum, weigh};
 use super::event::{TokenLogprob, TokenLogprobs};
 use super::request::Sampling;
-use crate::error::{LmError, Result};
+use crate::error::Result;
 
 /// Weights that are summed up together, so that a draw skips most of a vocabulary.
 const CHUNK: usize = 256;
@@ -30,12 +32,20 @@ pub(super) struct Drawn {
     pub(super) logprobs: Option<TokenLogprobs>,
 }
 
-/// Space that is used again from row to row.
+/// Space that is used again from row to row: getting it anew costs more than filling it.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
+    /// Logits after penalties.
     logits: Vec<f32>,
+    space: Space,
+}
+
+#[derive(Debug, Default)]
+struct Space {
     weights: Vec<f32>,
+    /// Sums of chunks of the weights.
     sums: Vec<f64>,
+    nucleus: NucleusSpace,
 }
 
 /// What draws the tokens of one sample.
@@ -72,7 +82,7 @@ impl Sampler {
 
     /// Draws the next token from the logits of the model.
     pub(super) fn draw(&mut self, row: &[f32], scratch: &mut Scratch) -> Result<Drawn> {
-        let Scratch { logits, weights, sums } = scratch;
+        let Scratch { logits, space } = scratch;
         let penalised = if self.sampling.has_penalties() {
             logits.clear();
             logits.extend_from_slice(row);
@@ -85,14 +95,14 @@ impl Sampler {
             let (best, _) = highest(penalised)?;
             (best, 0.0)
         } else {
-            self.draw_random(penalised, weights, sums)?
+            self.draw_random(penalised, space)?
         };
         if self.sampling.has_penalties() {
             *self.counts.entry(i64::from(id)).or_default() += 1;
         }
         let logprobs = match self.logprobs {
             Some(count) => {
-                let normalizer = log_sum_exp(row)?;
+                let normalizer = log_sum_exp(row, &mut space.weights)?;
                 Some(TokenLogprobs {
                     model: row[id as usize] - normalizer,
                     sampling,
@@ -135,43 +145,33 @@ impl Sampler {
     }
 
     /// Draws with a temperature above 0. The second value is the log-probability of the token under the distribution it was drawn from.
-    fn draw_random(&mut self, logits: &[f32], weights: &mut Vec<f32>, sums: &mut Vec<f64>) -> Result<(u32, f32)> {
-        let Sampling {
-            temperature,
-            top_k,
-            top_p,
-            min_p,
-            ..
-        } = self.sampling;
+    fn draw_random(&mut self, logits: &[f32], space: &mut Space) -> Result<(u32, f32)> {
+        let Space { weights, sums, nucleus } = space;
         let (_, highest) = highest(logits)?;
-        let scale = (1.0 / temperature) as f32;
-        let weight = |logit: f32| ((logit - highest) * scale).exp();
-        let floor = min_p as f32;
-        let candidates = match top_k.filter(|count| *count < logits.len()) {
-            Some(count) => {
-                let mut best = filter::best(logits, count);
-                best.iter_mut().for_each(|token| token.score = weight(token.score));
-                if top_p < 1.0 {
-                    let total: f64 = best.iter().map(|token| f64::from(token.score)).sum();
-                    filter::keep_mass(&mut best, top_p * total);
-                }
-                best.retain(|token| token.score >= floor);
-                best
+        let scale = (1.0 / self.sampling.temperature) as f32;
+        let top_p = self.sampling.top_p;
+        let floor = self.sampling.min_p as f32;
+        if let Some(count) = self.sampling.top_k.filter(|count| *count < logits.len()) {
+            let mut best = filter::best(logits, count);
+            best.iter_mut()
+                .for_each(|token| token.score = exp((token.score - highest) * scale));
+            if top_p < 1.0 {
+                let total = filter::total(&best);
+                filter::keep_mass(&mut best, top_p * total);
             }
-            None => {
-                sums.clear();
-                weights.clear();
-                weights.extend(logits.iter().map(|logit| weight(*logit)));
-                sums.extend(weights.chunks(CHUNK).map(sum));
-                let total: f64 = sums.iter().sum();
-                if top_p == 1.0 && min_p == 0.0 {
-                    return Ok(self.draw_weighted(weights, sums, total));
-                }
-                let mass = if top_p < 1.0 { top_p * total } else { f64::INFINITY };
-                filter::nucleus(weights, mass, floor)
-            }
-        };
-        Ok(self.draw_candidate(&candidates))
+            best.retain(|token| token.score >= floor);
+            return Ok(self.draw_candidate(&best));
+        }
+        weigh(weights, logits, highest, scale);
+        sums.clear();
+        sums.extend(weights.chunks(CHUNK).map(sum));
+        let total: f64 = sums.iter().sum();
+        if top_p == 1.0 && floor == 0.0 {
+            return Ok(self.draw_weighted(weights, sums, total));
+        }
+        let mass = if top_p < 1.0 { top_p * total } else { f64::INFINITY };
+        filter::nucleus(weights, mass, floor, nucleus);
+        Ok(self.draw_candidate(&nucleus.chosen))
     }
 
     fn draw_weighted(&mut self, weights: &[f32], sums: &[f64], total: f64) -> (u32, f32) {
@@ -203,7 +203,7 @@ impl Sampler {
     }
 
     fn draw_candidate(&mut self, candidates: &[Candidate]) -> (u32, f32) {
-        let total: f64 = candidates.iter().map(|token| f64::from(token.score)).sum();
+        let total = filter::total(candidates);
         let mut target = self.uniform() * total;
         let mut drawn = Candidate { id: 0, score: 0.0 };
         for token in candidates.iter().filter(|token| token.score > 0.0) {
@@ -224,41 +224,4 @@ impl Sampler {
 
 fn logprob(weight: f32, total: f64) -> f32 {
     (f64::from(weight).ln() - total.ln()) as f32
-}
-
-fn sum(weights: &[f32]) -> f64 {
-    weights.iter().map(|weight| f64::from(*weight)).sum()
-}
-
-/// The most likely token, of equal ones the first, and its logit.
-fn highest(logits: &[f32]) -> Result<(u32, f32)> {
-    let mut highest = f32::NEG_INFINITY;
-    let mut has_nan = false;
-    for logit in logits {
-        has_nan |= logit.is_nan();
-        highest = highest.max(*logit);
-    }
-    if has_nan || !highest.is_finite() {
-        let what = if has_nan { "are not numbers" } else { "are infinite" };
-        return Err(LmError::Model(format!(
-            "its logits {what}; the weights may be damaged, or the number format too narrow for them"
-        )));
-    }
-    let first = logits.iter().position(|logit| *logit == highest).unwrap_or(0);
-    Ok((first as u32, highest))
-}
-
-/// What turns logits into log-probabilities when it is taken off.
-fn log_sum_exp(logits: &[f32]) -> Result<f32> {
-    let (_, highest) = highest(logits)?;
-    let total: f64 = logits
-        .chunks(CHUNK)
-        .map(|chunk| {
-            chunk
-                .iter()
-                .map(|logit| f64::from((logit - highest).exp()))
-                .sum::<f64>()
-        })
-        .sum();
-    Ok((f64::from(highest) + total.ln()) as f32)
 }

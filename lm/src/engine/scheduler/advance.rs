@@ -1,5 +1,6 @@
 //! What follows from a step that was computed: tokens, ends, and blocks that others may use.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,6 +13,11 @@ use super::super::text::Released;
 use super::sample::SampleKey;
 use super::{Part, Scheduler};
 use crate::error::Result;
+
+thread_local! {
+    /// Space of the threads that draw.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
 
 impl Scheduler {
     /// Takes the logits of a step: a row for each part that draws.
@@ -105,9 +111,7 @@ impl Scheduler {
             .collect();
         samplers
             .into_par_iter()
-            .map_init(Scratch::default, |scratch, (key, sampler, row)| {
-                (key, sampler.draw(row, scratch))
-            })
+            .map(|(key, sampler, row)| (key, SCRATCH.with_borrow_mut(|scratch| sampler.draw(row, scratch))))
             .collect()
     }
 
