@@ -76,7 +76,16 @@ pub enum LmError {
         /// What is wrong.
         problem: String,
     },
+    /// The model computed something that cannot be.
+    #[error("the model failed: {0}")]
+    Model(String),
     /// A request cannot be served as it was asked.
     #[error("{0}")]
     Request(String),
+    /// Too many requests wait; a later try may succeed.
+    #[error("{0}")]
+    Busy(String),
+    /// The engine runs no more.
+    #[error("{0}")]
+    Stopped(String),
 }

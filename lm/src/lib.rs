@@ -2,12 +2,17 @@
 //!
 //! A checkpoint ([`Weights`]) and its configuration make a [`CausalLm`]; the engine runs many requests through it at once.
 
+mod engine;
 mod error;
 pub mod load;
 mod model;
 pub mod text;
 mod weights;
 
+pub use self::engine::{
+    CacheMemory, Canceller, Completion, Counters, Detokenizer, End, EndReason, Engine, EngineOptions, Event,
+    Generation, Places, Reply, Request, Sampling, Stats, TextDecoder, Token, TokenLogprob, TokenLogprobs, Usage,
+};
 pub use self::error::{LmError, Result};
 pub use self::model::{Cache, CacheSize, CausalLm, LogitRows, ModelSpec, Step, StepSequence};
 pub use self::weights::{Dtype, TensorInfo, Weights};
