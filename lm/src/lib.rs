@@ -2,10 +2,14 @@
 //!
 //! A checkpoint ([`Weights`]) and its configuration make a [`CausalLm`]; the engine runs many requests through it at once.
 
+mod arch;
+mod cache;
 mod error;
 mod model;
+mod nn;
 mod weights;
 
+pub use self::arch::{build, model_types};
 pub use self::error::{LmError, Result};
 pub use self::model::{Cache, CacheSize, CausalLm, LogitRows, ModelSpec, Step, StepSequence};
 pub use self::weights::{Dtype, TensorInfo, Weights};
