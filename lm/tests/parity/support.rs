@@ -34,7 +34,11 @@ impl Case {
         logits.sort_by(|one, other| one.0.cmp(&other.0));
         Self {
             config: case["config"].as_object().unwrap().clone(),
-            weights: Formula { tensors: tensors.unwrap(), salt: "" },
+            weights: Formula {
+                tensors: tensors.unwrap(),
+                centre: case["centre"].as_f64().unwrap() as f32,
+                salt: "",
+            },
             prompts: lists("prompts"),
             continuations: lists("continuations"),
             logits: logits.into_iter().map(|(_, rows)| rows).collect(),
@@ -50,6 +54,8 @@ impl Case {
 #[derive(Debug, Clone)]
 pub struct Formula {
     pub tensors: Vec<(String, Vec<i64>)>,
+    /// What weights of norms are around.
+    pub centre: f32,
     /// Makes other weights of the same shapes.
     pub salt: &'static str,
 }
@@ -67,7 +73,7 @@ impl Formula {
             state ^= state >> 31;
             let unit = (state >> 40) as f32 / (1 << 23) as f32 - 1.0;
             if name.contains("norm") {
-                0.75 + 0.25 * unit
+                (if name.contains("linear_attn") { 0.75 } else { self.centre }) + 0.25 * unit
             } else if name.contains("embed") || name.contains("lm_head") {
                 0.25 * unit
             } else {

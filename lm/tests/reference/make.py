@@ -130,7 +130,7 @@ CASES = {
 NESTED = {"qwen3_5_moe": "qwen3_5_moe"}
 
 
-def values(name: str, shape: tuple[int, ...]) -> torch.Tensor:
+def values(name: str, shape: tuple[int, ...], centre: float) -> torch.Tensor:
     """Numbers that both sides compute alike, exact in float32: splitmix64 of the name's FNV-1a hash and the index."""
     seed = 0xCBF29CE484222325
     for byte in name.encode():
@@ -142,7 +142,7 @@ def values(name: str, shape: tuple[int, ...]) -> torch.Tensor:
         state = state ^ (state >> numpy.uint64(31))
     unit = (state >> numpy.uint64(40)).astype(numpy.float32) / numpy.float32(2**23) - numpy.float32(1)
     if "norm" in name:
-        unit = numpy.float32(0.75) + numpy.float32(0.25) * unit
+        unit = numpy.float32(0.75 if "linear_attn" in name else centre) + numpy.float32(0.25) * unit
     elif "embed" in name or "lm_head" in name:
         unit = numpy.float32(0.25) * unit
     else:
@@ -154,11 +154,13 @@ def make(name: str, config: dict) -> None:
     config = {**BASE, **config}
     parsed = transformers.AutoConfig.for_model(**json.loads(json.dumps(config)))
     model = transformers.AutoModelForCausalLM.from_config(parsed, attn_implementation="eager", dtype=torch.float32).eval()
+    # Weights of norms are factors, or in these families what is added to one.
+    centre = 0.0 if config["model_type"].startswith(("qwen3_next", "qwen3_5")) else 0.75
     shapes = {}
     with torch.no_grad():
         for tensor, parameter in model.named_parameters():
             shapes[tensor] = list(parameter.shape)
-            parameter.copy_(values(tensor, tuple(parameter.shape)))
+            parameter.copy_(values(tensor, tuple(parameter.shape), centre))
     logits, prompts, continuations = {}, [], []
     for number, length in enumerate(PROMPTS):
         tokens = [(7 * number + 13 * place + place * place // 3) % VOCABULARY for place in range(length)]
@@ -178,11 +180,19 @@ def make(name: str, config: dict) -> None:
         continuations.append(answer[0, length:].tolist())
     if name in NESTED:
         config = {"model_type": NESTED[name], "tie_word_embeddings": config["tie_word_embeddings"], "text_config": config}
-    case = {"config": config, "tensors": shapes, "prompts": prompts, "continuations": continuations}
+    case = {"config": config, "centre": centre, "tensors": shapes, "prompts": prompts, "continuations": continuations}
     (HERE / f"{name}.json").write_text(json.dumps(case, separators=(",", ":")) + "\n")
     save_file(logits, HERE / f"{name}.safetensors")
+    with torch.no_grad():
+        cache, rows = None, []
+        for token in prompts[2]:
+            output = model(torch.tensor([[token]]), cache=cache, use_cache=True)
+            cache = output.cache
+            rows.append(output.logits[0])
+    rounding = (torch.cat(rows)[-ROWS:] - logits["logits.2"]).abs().max().item()
     spread = logits["logits.2"].std().item()
-    print(f"{name}: logits deviate by {spread:.2f}, {len(set(continuations[2]))} different tokens of {NEW_TOKENS}")
+    tokens = len(set(continuations[2]))
+    print(f"{name}: deviation {spread:.2f}, {tokens} different tokens, token by token differs by {rounding:.1e}", flush=True)
 
 
 if __name__ == "__main__":
