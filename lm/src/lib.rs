@@ -2,13 +2,19 @@
 //!
 //! A checkpoint ([`Weights`]) and its configuration make a [`CausalLm`]; the engine runs many requests through it at once.
 
+mod abi;
+mod arch;
+mod cache;
 mod engine;
 mod error;
 pub mod load;
+pub mod local;
 mod model;
+mod nn;
 pub mod text;
 mod weights;
 
+pub use self::arch::{build, model_types};
 pub use self::engine::{
     CacheMemory, Canceller, Completion, Counters, Detokenizer, End, EndReason, Engine, EngineOptions, Event,
     Generation, Places, Reply, Request, Sampling, Stats, TextDecoder, Token, TokenLogprob, TokenLogprobs, Usage,
