@@ -15,7 +15,7 @@ mod registry;
 mod replay;
 mod request;
 mod tokenizer;
-mod torch;
+pub mod torch;
 
 pub use access::ModelAccess;
 pub use error::ModelError;

@@ -13,7 +13,7 @@ use super::error::ModelError;
 use super::generator::Generator;
 use super::openai::OpenAi;
 use super::options::{ModelOptions, Provider};
-use super::torch;
+use super::torch::Torch;
 
 /// Where a model comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -256,7 +256,7 @@ impl ModelRegistry {
 fn generator(name: &str, options: &ModelOptions) -> Result<Arc<dyn Generator>, ModelError> {
     match options.provider {
         Provider::Openai => Ok(Arc::new(OpenAi::new(name, options)?)),
-        Provider::Torch => torch::generator(name, options),
+        Provider::Torch => Ok(Arc::new(Torch::new(name, options)?)),
     }
 }
 

@@ -1,11 +1,26 @@
 //! Options of weights that run in this process.
 
+use clade_lm_api::messages::Load;
+
 use super::{ModelOptions, WrongOption};
 
 /// Number formats that weights can be converted to.
 const DTYPES: [&str; 4] = ["auto", "float32", "bfloat16", "float16"];
 
 impl ModelOptions {
+    /// What is loaded, and how.
+    pub fn load(&self) -> Load {
+        let auto = |value: &Option<String>| value.clone().unwrap_or_else(|| "auto".to_owned());
+        Load {
+            path: self.path.clone().unwrap_or_default(),
+            device: auto(&self.device),
+            dtype: auto(&self.dtype),
+            cache_bytes: self.cache_memory.map(|size| size.bytes()),
+            context_tokens: self.context_tokens.map(|count| count as usize),
+            threads: self.threads,
+        }
+    }
+
     /// Checks what weights need.
     pub(super) fn check_torch(&self) -> Result<(), WrongOption> {
         let wrong = |option, problem: String| Err(WrongOption { option, problem });
