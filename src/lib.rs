@@ -3,13 +3,13 @@
 //! Search history is tables, selection policies are views, and `SELECT … EXPAND WITH improve` turns rows into
 //! model generations and sandbox jobs whose results come back as rows.
 
-pub mod bench;
 pub mod cli;
 pub mod config;
 pub mod dialect;
 pub mod engine;
 pub mod error;
 mod figures;
+pub mod grading;
 pub mod gym;
 pub mod memory;
 pub mod model;

@@ -13,6 +13,8 @@ pub type Result<T> = std::result::Result<T, ApiError>;
 pub enum FaultKind {
     /// The request cannot be served as it was asked.
     Request,
+    /// Its prompt does not fit.
+    TooLong,
     /// The model cannot be used: files, options, architecture.
     Model,
     /// There is too little memory.

@@ -211,6 +211,8 @@ pub enum Event {
         id: i64,
         /// Text that is certain with it.
         text: String,
+        /// How the token itself reads, where log-probabilities were asked for.
+        written: Option<String>,
         /// Log-probability under the model, where it was asked for.
         logprob: Option<f32>,
         /// Log-probability under the distribution that it was drawn from.

@@ -32,7 +32,7 @@ pub struct Table {
     /// Bytes of the version.
     pub version_len: usize,
     /// Does what a method says with the JSON of its body, and gives `{"ok": …}` or `{"error": …}`. Where there is a sink, events go
-    /// to it with `context`, also after the return, up to and including the null event; a call that fails sends none.
+    /// to it with `context`, also after the return, up to and including the null event; a call that fails does not send that one.
     pub call: extern "C" fn(
         method: *const u8,
         method_len: usize,

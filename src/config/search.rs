@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::FinalSelection;
+use crate::grading::FinalSelection;
 
 /// Defaults of a search run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::option::{OptionType, OptionValue, Range, option_table};
-use crate::bench::FinalSelection;
+use crate::grading::FinalSelection;
 
 /// How a run feeds its workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

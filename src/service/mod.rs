@@ -5,6 +5,7 @@
 
 mod access;
 mod api;
+mod chat;
 mod error;
 mod figures;
 pub(crate) mod fleet;

@@ -14,6 +14,7 @@ use tracing::warn;
 
 use super::access::{Access, DefaultQuotas};
 use super::api::{Shared, router};
+use super::chat::ChatModels;
 use super::error::{Result, ServiceError};
 use super::figures::Figures;
 use super::fleet::{Fleet, FleetParts};
@@ -146,6 +147,7 @@ impl Service {
             services: Arc::clone(&services),
             uploads,
             figures,
+            chat: ChatModels::default(),
             access,
             config,
             store,

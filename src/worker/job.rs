@@ -108,7 +108,7 @@ impl Worker {
     async fn execute(&self, assignment: Assignment, job: &Arc<LiveJob>) -> Done {
         let stopped = job.token();
         let mut backoff = Backoff::default();
-        let data_dir = loop {
+        let data = loop {
             let fetch = self.cache.folder(&self.server, &assignment.job_id, &assignment.data);
             let fetched = tokio::select! {
                 fetched = fetch => fetched,
@@ -131,7 +131,7 @@ impl Worker {
         let spec = JobSpec {
             job_id: assignment.job_id,
             code: assignment.code,
-            data_dir,
+            data_dir: data.path().to_owned(),
             env: assignment.environment,
             limits: assignment.limits,
             output_name: assignment.output_name,

@@ -45,6 +45,8 @@ pub struct WorkerOptions {
     pub gpu_slots: u32,
     /// Folder of data and work.
     pub cache: PathBuf,
+    /// Bytes of data that are kept there for later jobs.
+    pub cache_bytes: u64,
     /// Start programs from the warm pool.
     pub warm: bool,
 }
@@ -81,7 +83,7 @@ impl Worker {
         let report = sandbox.executor.capabilities().await?;
         let available = report.layers.iter().filter(|(_, capability)| capability.available);
         let capabilities = available.map(|(layer, _)| layer.as_str().to_owned()).collect();
-        let cache = DataCache::open(&options.cache)?;
+        let cache = DataCache::open(&options.cache, options.cache_bytes)?;
         sweep_work_dir(cache.work_dir());
         sandbox.executor.sweep().await?;
         let (host, instance) = (plain(&host_name()), fresh_id());

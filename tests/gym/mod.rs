@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use clade::bench::grade_submission;
+use clade::grading::grade_submission;
 use clade::gym::{Import, ImportedTask, Progress, import_package, load_task};
 use clade::sandbox::{Limits, ProcessExecutor, ProcessOptions, ResultState};
 use futures::StreamExt;

@@ -6,6 +6,7 @@ mod evaluator;
 mod isolation;
 mod lifecycle;
 mod programs;
+mod root_tree;
 mod speed;
 pub mod support;
 mod task;

@@ -110,13 +110,18 @@ for _ in range(1200):
         "running",
         "it is seen before the end"
     );
-    let live = log(&client, &job_id, "stream=stdout").await;
+    let mut live = log(&client, &job_id, "stream=stdout").await;
+    // A program may write its line in two parts.
+    while !live.text.ends_with('\n') {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        live = log(&client, &job_id, "stream=stdout").await;
+    }
     assert_eq!(
         (live.text.as_str(), live.headers["x-log-complete"].as_str()),
         ("first é\n", "false")
     );
     let mut aside = log(&client, &job_id, "stream=stderr").await;
-    while aside.text.is_empty() {
+    while !aside.text.ends_with('\n') {
         tokio::time::sleep(Duration::from_millis(50)).await;
         aside = log(&client, &job_id, "stream=stderr").await;
     }

@@ -8,7 +8,6 @@ use clap::Args;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::bench::{GradeRow, grade_submission};
 use crate::cli::args::FormatArgs;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
@@ -17,6 +16,7 @@ use crate::cli::printer::Format;
 use crate::cli::sql_text::literal;
 use crate::cli::standing::STANDING;
 use crate::engine::EngineError;
+use crate::grading::{GradeRow, grade_submission};
 use crate::gym::Submission;
 use crate::sandbox::pack_folder;
 use crate::scheduler::{fresh_id, leaderboard};

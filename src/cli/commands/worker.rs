@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
+use crate::cli::cache_folder::cache_folder;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::interrupt;
 use crate::cli::terminal::note;
+use crate::config::ByteSize;
 use crate::engine::sandboxes;
 use crate::worker::{Worker, WorkerOptions};
 
@@ -33,6 +35,9 @@ pub struct WorkerArgs {
     /// Folder for data of jobs, kept for later ones [default: clade/worker in XDG_CACHE_HOME or ~/.cache].
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
+    /// Data that is kept there for later jobs; what was not used for longest goes first, what runs stays.
+    #[arg(long, value_name = "SIZE", default_value = "20GiB")]
+    cache_size: ByteSize,
     /// Send the key to another machine without HTTPS.
     #[arg(long)]
     insecure: bool,
@@ -55,7 +60,7 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<(), CliError> {
     }
     let cache = match args.cache {
         Some(cache) => cache,
-        None => usual_cache()?,
+        None => cache_folder("worker", "--cache")?,
     };
     let cache = std::path::absolute(&cache).map_err(|source| CliError::File { path: cache, source })?;
     let executor = args.executor.unwrap_or_else(|| config.sandbox.executor.clone());
@@ -74,6 +79,7 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<(), CliError> {
         slots,
         gpu_slots: args.gpu_slots,
         cache,
+        cache_bytes: args.cache_size.bytes(),
         warm: config.sandbox.warm,
     };
     let stop = CancellationToken::new();
@@ -89,16 +95,4 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<(), CliError> {
     interrupt::until_stopped(&stop, worker.run(joined)).await??;
     note("left; what was running goes on elsewhere");
     Ok(())
-}
-
-fn usual_cache() -> Result<PathBuf, CliError> {
-    let of = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    of("XDG_CACHE_HOME")
-        .or_else(|| of("HOME").map(|home| home.join(".cache")))
-        .map(|cache| cache.join("clade/worker"))
-        .ok_or_else(|| CliError::Failed("neither HOME nor XDG_CACHE_HOME is set: give --cache".to_owned()))
 }

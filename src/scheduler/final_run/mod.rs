@@ -18,7 +18,7 @@ use super::ids;
 use super::record::{self, JobPurpose};
 use super::run::Run;
 use super::services::Services;
-use crate::bench::{Grade, GradeRole, GradeRow};
+use crate::grading::{Grade, GradeRole, GradeRow};
 use crate::gym::Task;
 use crate::sandbox::CandidateResult;
 use crate::scheduler::attempt::candidate::{ProgramResult, ProgramRun, run_program};

@@ -4,7 +4,7 @@
 use datafusion::common::ScalarValue;
 use rand::Rng;
 
-use crate::bench::FinalSelection;
+use crate::grading::FinalSelection;
 use crate::scheduler::error::{Result, SchedulerError};
 use crate::scheduler::ids;
 use crate::scheduler::run::Run;

@@ -14,8 +14,8 @@ use super::attempt::AttemptSettings;
 use super::budget::Resource;
 use super::error::{Result, SchedulerError};
 use super::services::Services;
-use crate::bench::FinalSelection;
 use crate::dialect::RunMode;
+use crate::grading::FinalSelection;
 
 /// Version of this engine, as rows keep it.
 pub const ENGINE_VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,12 +1,18 @@
-//! Data on a worker, kept under the hash of its content: what is here is not fetched again.
+//! Data on a worker, kept under the hash of its content: what is here is not fetched again. Workers of one machine may share it.
+
+mod bound;
+mod entry;
 
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 
+use self::bound::Bound;
+pub(super) use self::entry::CachedFolder;
 use super::error::{Fault, WorkerError};
 use super::server::Server;
 use crate::scheduler::{WorkDir, sha256_hex};
@@ -17,13 +23,14 @@ use crate::service::unpack_data;
 pub(super) struct DataCache {
     data: PathBuf,
     work: PathBuf,
+    bound: Arc<Bound>,
     /// One slot fetches what another waits for.
     fetching: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl DataCache {
-    /// Opens a cache folder.
-    pub(super) fn open(dir: &Path) -> Result<Self, WorkerError> {
+    /// Opens a cache folder that may hold so many bytes.
+    pub(super) fn open(dir: &Path, limit: u64) -> Result<Self, WorkerError> {
         let (data, work) = (dir.join("data"), dir.join("work"));
         for path in [&data, &work] {
             std::fs::create_dir_all(path).map_err(|source| WorkerError::Io {
@@ -35,6 +42,7 @@ impl DataCache {
         Ok(Self {
             data,
             work,
+            bound: Arc::new(Bound::new(limit)),
             fetching: Mutex::default(),
         })
     }
@@ -45,22 +53,30 @@ impl DataCache {
     }
 
     /// The data of a job, which is fetched when it is not here.
-    pub(super) async fn folder(&self, server: &Server, job_id: &str, hash: &str) -> Result<PathBuf, Fault> {
+    pub(super) async fn folder(&self, server: &Server, job_id: &str, hash: &str) -> Result<CachedFolder, Fault> {
         let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_hash {
             return Err(Fault::Nonsense(format!("'{hash}' is no hash")));
         }
-        let target = self.data.join(hash);
         let turn = Arc::clone(self.fetching.lock().entry(hash.to_owned()).or_default());
         let _turn = turn.lock().await;
-        if target.is_dir() {
-            return Ok(target);
+        // Another worker of this machine may remove what was just fetched.
+        loop {
+            let target = self.data.join(hash);
+            if let Some(folder) = blocking(move || CachedFolder::open(target)).await? {
+                return Ok(folder);
+            }
+            self.fetch(server, job_id, hash).await?;
+            self.make_room(hash).await?;
         }
-        let local = |error: std::io::Error| Fault::Nonsense(format!("data cannot be kept: {error}"));
-        let work = WorkDir::create(&self.work, hash).map_err(local)?;
+    }
+
+    async fn fetch(&self, server: &Server, job_id: &str, hash: &str) -> Result<(), Fault> {
+        let target = self.data.join(hash);
+        let work = WorkDir::create(&self.work, hash).map_err(not_kept)?;
         let (archive, folder) = (work.path().join("data.tar"), work.path().join("data"));
         if hash == sha256_hex(b"") {
-            std::fs::create_dir(&folder).map_err(local)?;
+            std::fs::create_dir(&folder).map_err(not_kept)?;
         } else {
             server.data(job_id, hash, &archive).await?;
             let into = folder.clone();
@@ -77,9 +93,30 @@ impl DataCache {
             }
         }
         match std::fs::rename(&folder, &target) {
-            Err(_) if target.is_dir() => Ok(target),
-            Err(error) => Err(local(error)),
-            Ok(()) => Ok(target),
+            Err(_) if target.is_dir() => Ok(()),
+            Err(error) => Err(not_kept(error)),
+            Ok(()) => Ok(()),
         }
     }
+
+    /// Removes old data, and none of what was just fetched.
+    async fn make_room(&self, fetched: &str) -> Result<(), Fault> {
+        let (bound, data, work) = (Arc::clone(&self.bound), self.data.clone(), self.work.clone());
+        let fetched = data.join(fetched);
+        blocking(move || {
+            let _held = CachedFolder::open(fetched)?;
+            bound.enforce(&data, &work)
+        })
+        .await
+    }
+}
+
+async fn blocking<T: Send + 'static>(call: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T, Fault> {
+    let done = spawn_blocking(call).await;
+    done.map_err(|error| Fault::Nonsense(error.to_string()))?
+        .map_err(not_kept)
+}
+
+fn not_kept(error: io::Error) -> Fault {
+    Fault::Nonsense(format!("data cannot be kept: {error}"))
 }
