@@ -79,6 +79,9 @@ pub enum LmError {
     /// The model computed something that cannot be.
     #[error("the model failed: {0}")]
     Model(String),
+    /// A prompt does not fit.
+    #[error("{0}")]
+    TooLong(String),
     /// A request cannot be served as it was asked.
     #[error("{0}")]
     Request(String),
