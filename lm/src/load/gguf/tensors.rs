@@ -157,6 +157,13 @@ impl GgufWeights {
     fn describe(&self, name: &str, recipe: &Recipe) -> Result<TensorInfo> {
         let (entry, mut shape, _) = self.part(recipe)?;
         for undo in &recipe.undo {
+            if !undo.fits(&shape) {
+                let problem = format!(
+                    "has the tensor '{}' with the shape {:?}, which does not fit the numbers of heads",
+                    recipe.source, entry.shape
+                );
+                return Err(format_error(&self.path, problem));
+            }
             if let Undo::Squeezed { dim } = undo {
                 shape.insert((*dim).min(shape.len()), 1);
             }
@@ -183,6 +190,22 @@ impl GgufWeights {
 }
 
 impl Undo {
+    /// Whether it can have been done to a tensor of this shape.
+    fn fits(self, shape: &[i64]) -> bool {
+        match self {
+            Self::PairedRotary { heads } => heads > 0 && shape.first().is_some_and(|rows| rows % (2 * heads) == 0),
+            Self::TiledHeads {
+                dim,
+                offset,
+                key_heads,
+                per_key_head,
+                head_size,
+            } => shape.get(dim as usize) == Some(&(offset + key_heads * per_key_head * head_size)),
+            Self::PlusOne | Self::NegatedExponential | Self::Squeezed { .. } => true,
+        }
+    }
+
+    /// The tensor to which it had been done.
     fn apply(self, tensor: &Tensor) -> Result<Tensor> {
         let size = tensor.size();
         Ok(match self {
