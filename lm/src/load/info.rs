@@ -130,7 +130,7 @@ fn dtypes(tensors: &[TensorInfo]) -> Vec<FormatBytes> {
             bytes,
         })
         .collect();
-    formats.sort_by(|a, b| b.bytes.cmp(&a.bytes));
+    formats.sort_by_key(|format| std::cmp::Reverse(format.bytes));
     formats
 }
 

@@ -175,6 +175,8 @@ fn cuda_free(index: usize) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
     use crate::weights::Dtype;
 

@@ -190,6 +190,41 @@ fn gguf_files_that_are_cut_off() {
 }
 
 #[test]
+fn gguf_files_with_a_wrong_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    for architecture in ["llama", "qwen35moe"] {
+        let whole = std::fs::read(fixture(architecture).join("model.gguf")).unwrap();
+        for place in (4..8000.min(whole.len())).step_by(61) {
+            for wrong in [0x00, 0xff, whole[place].wrapping_add(1)] {
+                let mut bytes = whole.clone();
+                bytes[place] = wrong;
+                std::fs::write(&path, bytes).unwrap();
+                // Whether it is refused depends on the byte; that it neither panics nor allocates without end is asked here.
+                if let Ok(checkpoint) = load::open(&path) {
+                    assert!(checkpoint.info().parameters < 1 << 24);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn heads_that_do_not_fit() {
+    let mut file = Gguf::llama();
+    file.tensor("blk.0.attn_q.weight", &[6, 4], 0, &floats(&[0.0; 24]));
+    says(
+        &gguf(&file.bytes()),
+        "'blk.0.attn_q.weight' with the shape [6, 4], which does not fit the numbers of heads",
+    );
+    file.int("llama.attention.head_count_kv", 0);
+    says(
+        &gguf(&file.bytes()),
+        "the key 'llama.attention.head_count_kv' is 0, which cannot be",
+    );
+}
+
+#[test]
 fn gguf_lengths_that_cannot_be() {
     let huge = u64::MAX.to_le_bytes();
     let mut bytes = Gguf::llama().bytes();
@@ -301,7 +336,7 @@ fn gguf_keys() {
     );
     says(
         &changed(&|file| file.int("llama.attention.head_count", 0)),
-        "the key 'llama.attention.head_count' is 0",
+        "the key 'llama.attention.head_count' is 0, which cannot be",
     );
     says(
         &changed(&|file| file.int("llama.expert_count", 8)),

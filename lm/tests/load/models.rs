@@ -79,12 +79,14 @@ fn qwen3() {
 fn qwen3_moe() {
     let keys = [
         "head_dim",
-        "num_experts",
         "num_experts_per_tok",
         "norm_topk_prob",
         "moe_intermediate_size",
     ];
     same_as_transformers("qwen3moe", &keys);
+    // Published configurations name it so, transformers saves it under another name.
+    let checkpoint = load::open(&fixture("qwen3moe")).unwrap();
+    assert_eq!(checkpoint.config()["num_experts"], json!(4));
 }
 
 #[test]
@@ -148,6 +150,33 @@ fn formats_of_blocks() {
         let half = checkpoint.weights().get(name, Kind::BFloat16, Device::Cpu).unwrap();
         assert_eq!(half, expected.to_kind(Kind::BFloat16), "{name}");
     }
+}
+
+#[test]
+fn gate_and_up_in_one_stack_are_two_matrices_of_each_expert() {
+    let mut file = Gguf::llama();
+    let values: Vec<f32> = (0_u8..24).map(f32::from).collect();
+    file.tensor("blk.0.ffn_gate_up_exps.weight", &[3, 4, 2], 0, &floats(&values));
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = load::open(&file.write(folder.path())).unwrap();
+    let of = |expert: u8, projection: &str| {
+        let tensor = get(
+            &checkpoint,
+            &format!("model.layers.0.mlp.experts.{expert}.{projection}_proj.weight"),
+        );
+        assert_eq!(tensor.size(), [2, 2]);
+        self::values(&tensor)
+    };
+    assert_eq!(of(0, "gate"), [0.0, 1.0, 2.0, 3.0]);
+    assert_eq!(of(2, "gate"), [16.0, 17.0, 18.0, 19.0]);
+    assert_eq!(of(2, "up"), [20.0, 21.0, 22.0, 23.0]);
+
+    file.tensor("blk.0.ffn_down_exps.weight", &[4], 0, &floats(&values[..4]));
+    let error = load::open(&file.write(folder.path())).unwrap_err().to_string();
+    assert!(
+        error.contains("'blk.0.ffn_down_exps.weight' with the shape [4], which is no stack"),
+        "{error}"
+    );
 }
 
 #[test]

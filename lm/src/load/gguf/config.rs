@@ -11,6 +11,9 @@ use super::names::Layout;
 use super::rope;
 use crate::error::{LmError, Result};
 
+/// Larger than any size in a model.
+const MAX_SIZE: u64 = 1 << 24;
+
 /// Reads keys that begin with the architecture's name.
 struct Keys<'a> {
     metadata: &'a Metadata,
@@ -26,11 +29,17 @@ impl Keys<'_> {
         self.metadata.optional(&format!("{}.{key}", self.prefix))
     }
 
-    /// A size by which others are divided.
+    fn has(&self, key: &str) -> bool {
+        self.metadata.has(&format!("{}.{key}", self.prefix))
+    }
+
+    /// A size. Others are divided by it and multiplied with it.
     fn positive(&self, key: &str) -> Result<u64> {
         match self.required(key)? {
-            0 => Err(self.metadata.fault(format!("the key '{}.{key}' is 0", self.prefix))),
-            value => Ok(value),
+            value @ 1..=MAX_SIZE => Ok(value),
+            value => Err(self
+                .metadata
+                .fault(format!("the key '{}.{key}' is {value}, which cannot be", self.prefix))),
         }
     }
 }
@@ -176,7 +185,11 @@ fn sizes(keys: &Keys<'_>, architecture: Architecture) -> Result<Sizes> {
         layers,
         hidden,
         heads,
-        key_value_heads: keys.optional("attention.head_count_kv")?.unwrap_or(heads),
+        key_value_heads: if keys.has("attention.head_count_kv") {
+            keys.positive("attention.head_count_kv")?
+        } else {
+            heads
+        },
         head,
         rope_theta: keys.optional("rope.freq_base")?.unwrap_or(10_000.0),
     })

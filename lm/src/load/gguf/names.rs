@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::architecture::{Architecture, LinearHeads};
 use super::header::Entry;
-use super::tensors::{Recipe, Source, Undo};
+use super::tensors::{Recipe, Undo};
 
 /// Recipes of all tensors of the model, and the names of tensors in the file that are no part of it.
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ impl Layout {
         if self
             .linear
             .is_some_and(|heads| name_linear(raw, &prefix, leaf, heads, named))
-            || self.name_experts(raw, &prefix, leaf, entry, named)
+            || name_experts(raw, &prefix, leaf, entry, named)
         {
             return;
         }
@@ -101,47 +101,24 @@ impl Layout {
             Recipe::plain(raw)
         }
     }
+}
 
-    /// Experts are stacked in the file. Qwen3-MoE has a tensor for each, Qwen3.5-MoE has stacks, those of gate and up joined.
-    fn name_experts(&self, raw: &str, prefix: &str, leaf: &str, entry: &Entry, named: &mut Named) -> bool {
-        let stacked = self.architecture == Architecture::Qwen35Moe;
-        let projection = match leaf {
-            "ffn_gate_up_exps.weight" if stacked => {
-                named.add(format!("{prefix}mlp.experts.gate_up_proj"), Recipe::plain(raw));
-                return true;
-            }
-            "ffn_gate_exps.weight" => "gate",
-            "ffn_up_exps.weight" => "up",
-            "ffn_down_exps.weight" => "down",
-            _ => return false,
-        };
-        match (stacked, projection) {
-            (false, _) => {
-                for expert in 0..entry.shape.first().copied().unwrap_or(0) {
-                    let name = format!("{prefix}mlp.experts.{expert}.{projection}_proj.weight");
-                    named.add(name, Recipe::expert(raw, expert));
-                }
-            }
-            (true, "down") => named.add(format!("{prefix}mlp.experts.down_proj"), Recipe::plain(raw)),
-            (true, _) => {
-                let source = |projection: &str| Source {
-                    name: raw
-                        .replace("ffn_up_exps", projection)
-                        .replace("ffn_gate_exps", projection),
-                    expert: None,
-                };
-                let sources = vec![source("ffn_gate_exps"), source("ffn_up_exps")];
-                named.add(
-                    format!("{prefix}mlp.experts.gate_up_proj"),
-                    Recipe {
-                        sources,
-                        undo: Vec::new(),
-                    },
-                );
-            }
+/// Experts are stacked in the file; the model has tensors for each.
+fn name_experts(raw: &str, prefix: &str, leaf: &str, entry: &Entry, named: &mut Named) -> bool {
+    let projections: &[(&str, Option<i64>)] = match leaf {
+        "ffn_gate_exps.weight" => &[("gate", None)],
+        "ffn_up_exps.weight" => &[("up", None)],
+        "ffn_down_exps.weight" => &[("down", None)],
+        "ffn_gate_up_exps.weight" => &[("gate", Some(0)), ("up", Some(1))],
+        _ => return false,
+    };
+    for expert in 0..entry.shape.first().copied().unwrap_or(0) {
+        for (projection, half) in projections {
+            let name = format!("{prefix}mlp.experts.{expert}.{projection}_proj.weight");
+            named.add(name, Recipe::expert(raw, expert, *half));
         }
-        true
     }
+    true
 }
 
 /// Projections, by the stem of their name.

@@ -1,6 +1,7 @@
 //! Tensors of the model, made from those of the file.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,14 +12,6 @@ use super::header::Entry;
 use crate::error::Result;
 use crate::load::files::format_error;
 use crate::weights::{TensorInfo, Weights};
-
-/// A tensor of the file, or the part of it that belongs to one expert.
-#[derive(Debug, Clone)]
-pub(super) struct Source {
-    pub name: String,
-    /// Index along the first dimension.
-    pub expert: Option<i64>,
-}
 
 /// One thing that llama.cpp did to a tensor, undone.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,41 +38,64 @@ pub(super) enum Undo {
 /// How a tensor of the model is made.
 #[derive(Debug, Clone)]
 pub(super) struct Recipe {
-    /// Tensors of the file, joined along the dimension 1 where there are several.
-    pub sources: Vec<Source>,
-    pub undo: Vec<Undo>,
+    /// Tensor of the file.
+    source: String,
+    /// The expert whose part of it is taken: the index in the first dimension.
+    expert: Option<i64>,
+    /// The half of the rows that is taken, where two matrices are joined: 0 or 1.
+    half: Option<i64>,
+    undo: Vec<Undo>,
 }
 
 impl Recipe {
     /// A tensor as it is.
-    pub(super) fn plain(name: &str) -> Self {
-        Self {
-            sources: vec![Source {
-                name: name.to_owned(),
-                expert: None,
-            }],
-            undo: Vec::new(),
-        }
+    pub(super) fn plain(source: &str) -> Self {
+        Self::undoing(source, [])
     }
 
     /// A tensor to which something was done.
-    pub(super) fn undoing(name: &str, undo: impl Into<Vec<Undo>>) -> Self {
+    pub(super) fn undoing(source: &str, undo: impl Into<Vec<Undo>>) -> Self {
         Self {
+            source: source.to_owned(),
+            expert: None,
+            half: None,
             undo: undo.into(),
-            ..Self::plain(name)
         }
     }
 
-    /// One expert of a stack.
-    pub(super) fn expert(name: &str, expert: i64) -> Self {
+    /// One expert of a stack, or a half of it.
+    pub(super) fn expert(source: &str, expert: i64, half: Option<i64>) -> Self {
         Self {
-            sources: vec![Source {
-                name: name.to_owned(),
-                expert: Some(expert),
-            }],
-            undo: Vec::new(),
+            expert: Some(expert),
+            half,
+            ..Self::plain(source)
         }
     }
+
+    /// Shape and place in the bytes of the part of a tensor that is taken.
+    fn part(&self, shape: &[i64], bytes: usize) -> Option<(Vec<i64>, Range<usize>)> {
+        let mut shape = shape.to_vec();
+        let mut range = 0..bytes;
+        if let Some(expert) = self.expert {
+            if shape.len() < 2 || expert >= shape[0] {
+                return None;
+            }
+            range = nth(&range, shape.remove(0), expert);
+        }
+        if let Some(half) = self.half {
+            let rows = shape.first_mut().filter(|rows| **rows % 2 == 0)?;
+            *rows /= 2;
+            range = nth(&range, 2, half);
+        }
+        Some((shape, range))
+    }
+}
+
+/// One of `count` equal parts of a range.
+fn nth(range: &Range<usize>, count: i64, index: i64) -> Range<usize> {
+    let part = range.len() / count as usize;
+    let start = range.start + part * index as usize;
+    start..start + part
 }
 
 /// Weights in a mapped file.
@@ -121,54 +137,75 @@ impl GgufWeights {
             .ok_or_else(|| format_error(&self.path, format!("has no tensor '{name}'")))
     }
 
+    /// A tensor of the file, and shape and place of the part of it that is taken.
+    fn part(&self, recipe: &Recipe) -> Result<(&Entry, Vec<i64>, Range<usize>)> {
+        let entry = self.entry(&recipe.source)?;
+        let (shape, range) = recipe.part(&entry.shape, entry.bytes.len()).ok_or_else(|| {
+            let problem = format!(
+                "has the tensor '{}' with the shape {:?}, which is no stack",
+                recipe.source, entry.shape
+            );
+            format_error(&self.path, problem)
+        })?;
+        Ok((
+            entry,
+            shape,
+            entry.bytes.start + range.start..entry.bytes.start + range.end,
+        ))
+    }
+
     fn describe(&self, name: &str, recipe: &Recipe) -> Result<TensorInfo> {
-        let mut shape: Vec<i64> = Vec::new();
-        let mut dtype = None;
-        for (index, source) in recipe.sources.iter().enumerate() {
-            let entry = self.entry(&source.name)?;
-            let skipped = usize::from(source.expert.is_some());
-            let part = entry.shape.get(skipped..).unwrap_or_default();
-            if index == 0 {
-                shape = part.to_vec();
-                dtype = Some(entry.ggml_type.dtype());
-            } else if let (Some(joined), Some(rows)) = (shape.get_mut(1), part.get(1)) {
-                *joined += rows;
-            }
-        }
+        let (entry, mut shape, _) = self.part(recipe)?;
         for undo in &recipe.undo {
+            if !undo.fits(&shape) {
+                let problem = format!(
+                    "has the tensor '{}' with the shape {:?}, which does not fit the numbers of heads",
+                    recipe.source, entry.shape
+                );
+                return Err(format_error(&self.path, problem));
+            }
             if let Undo::Squeezed { dim } = undo {
                 shape.insert((*dim).min(shape.len()), 1);
             }
         }
-        let dtype = dtype.ok_or_else(|| format_error(&self.path, format!("has nothing for '{name}'")))?;
         Ok(TensorInfo {
             name: name.to_owned(),
             shape,
-            dtype,
+            dtype: entry.ggml_type.dtype(),
         })
     }
 
-    /// A tensor of the file in 32-bit floats.
-    fn read(&self, source: &Source) -> Result<Tensor> {
-        let entry = self.entry(&source.name)?;
-        let mut bytes = &self.file[entry.bytes.clone()];
-        let mut shape = entry.shape.as_slice();
-        if let (Some(expert), [experts, rest @ ..]) = (source.expert, shape) {
-            let part = bytes.len() / *experts as usize;
-            bytes = &bytes[part * expert as usize..][..part];
-            shape = rest;
-        }
-        let tensor = Tensor::f_empty(shape, (Kind::Float, Device::Cpu))?;
+    /// The part of a tensor of the file, in 32-bit floats.
+    fn read(&self, recipe: &Recipe) -> Result<Tensor> {
+        let (entry, shape, bytes) = self.part(recipe)?;
+        let tensor = Tensor::f_zeros(&shape, (Kind::Float, Device::Cpu))?;
         let elements = tensor.numel();
-        // SAFETY: the tensor was just made, contiguous, with `elements` floats on the CPU, and nothing else refers to it. Its memory
-        // is not read before it is written: `dequantize` only assigns.
-        let values = unsafe { std::slice::from_raw_parts_mut(tensor.data_ptr().cast::<f32>(), elements) };
-        entry.ggml_type.dequantize(bytes, values);
+        if elements > 0 {
+            // SAFETY: the tensor was just made, contiguous, with `elements` floats on the CPU, and nothing else refers to it.
+            let values = unsafe { std::slice::from_raw_parts_mut(tensor.data_ptr().cast::<f32>(), elements) };
+            entry.ggml_type.dequantize(&self.file[bytes], values);
+        }
         Ok(tensor)
     }
 }
 
 impl Undo {
+    /// Whether it can have been done to a tensor of this shape.
+    fn fits(self, shape: &[i64]) -> bool {
+        match self {
+            Self::PairedRotary { heads } => heads > 0 && shape.first().is_some_and(|rows| rows % (2 * heads) == 0),
+            Self::TiledHeads {
+                dim,
+                offset,
+                key_heads,
+                per_key_head,
+                head_size,
+            } => shape.get(dim as usize) == Some(&(offset + key_heads * per_key_head * head_size)),
+            Self::PlusOne | Self::NegatedExponential | Self::Squeezed { .. } => true,
+        }
+    }
+
+    /// The tensor to which it had been done.
     fn apply(self, tensor: &Tensor) -> Result<Tensor> {
         let size = tensor.size();
         Ok(match self {
@@ -224,15 +261,7 @@ impl Weights for GgufWeights {
             .recipes
             .get(name)
             .ok_or_else(|| format_error(&self.path, format!("has no tensor for '{name}'")))?;
-        let mut parts = Vec::with_capacity(recipe.sources.len());
-        for source in &recipe.sources {
-            parts.push(self.read(source)?);
-        }
-        let mut tensor = if parts.len() == 1 {
-            parts.remove(0)
-        } else {
-            Tensor::f_cat(&parts, 1)?
-        };
+        let mut tensor = self.read(recipe)?;
         for undo in &recipe.undo {
             tensor = undo.apply(&tensor)?;
         }

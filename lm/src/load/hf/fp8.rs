@@ -13,6 +13,9 @@ use crate::weights::{Dtype, TensorInfo, Weights};
 /// The tensor of scales of `name` is called `name` and this.
 const SCALE: &str = "_scale_inv";
 
+/// Rows or columns of a block are no more than this.
+const MAX_BLOCK: i64 = 1 << 16;
+
 /// Weights of which those in 8 bits are multiplied by their scales when they are read.
 #[derive(Debug)]
 pub(super) struct Fp8 {
@@ -57,7 +60,7 @@ pub(super) fn wrap(folder: &Path, config: &Map<String, Value>, inner: Box<dyn We
             .get("weight_block_size")
             .and_then(|sizes| sizes.get(index))
             .and_then(Value::as_i64)
-            .filter(|size| *size > 0)
+            .filter(|size| (1..=MAX_BLOCK).contains(size))
             .ok_or_else(|| {
                 format_error(
                     &path,

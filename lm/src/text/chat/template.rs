@@ -15,7 +15,7 @@ use crate::error::{LmError, Result};
 pub(crate) type SpecialTokens = BTreeMap<String, String>;
 
 /// Steps that a template may take: enough for any conversation, and an end to one that would never have one.
-const FUEL: u64 = 200_000_000;
+const FUEL: u64 = 10_000_000;
 
 /// Names under which a message may carry reasoning. The first is the one that templates read.
 const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
