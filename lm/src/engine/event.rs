@@ -75,7 +75,7 @@ pub struct Usage {
     pub cached_tokens: usize,
     /// Tokens of the answer.
     pub completion_tokens: usize,
-    /// How often the sample lost its blocks to older ones and was computed again.
+    /// How often the sample lost its blocks, to older samples or because a step failed, and was computed again.
     pub preemptions: usize,
 }
 

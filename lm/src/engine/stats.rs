@@ -43,7 +43,7 @@ pub struct Counters {
     pub begun: u64,
     /// Requests that found a part of their prompt in the cache.
     pub prefix_hits: u64,
-    /// Samples that lost their blocks to older ones.
+    /// How often a sample lost its blocks, to older samples or because a step failed, and had to be computed again.
     pub preemptions: u64,
     /// Blocks that were copied because samples of a prompt went apart within them.
     pub copied_blocks: u64,

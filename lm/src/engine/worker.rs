@@ -29,6 +29,13 @@ pub(super) enum Command {
     Wake,
 }
 
+/// New weights, and who waits for them.
+#[derive(Debug)]
+struct Replacement {
+    weights: Arc<dyn Weights>,
+    reply: oneshot::Sender<Result<()>>,
+}
+
 /// The thread's state.
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -36,7 +43,7 @@ pub(super) struct Worker {
     scheduler: Scheduler,
     commands: Receiver<Command>,
     /// Weights that wait for running requests.
-    replacements: VecDeque<(Arc<dyn Weights>, oneshot::Sender<Result<()>>)>,
+    replacements: VecDeque<Replacement>,
     shared: Arc<Shared>,
     logits: Vec<f32>,
     /// Turns in a row without anything to compute although requests wait.
@@ -121,7 +128,7 @@ impl Worker {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Submit(submission) => self.scheduler.add(*submission),
-            Command::ReplaceWeights(weights, reply) => self.replacements.push_back((weights, reply)),
+            Command::ReplaceWeights(weights, reply) => self.replacements.push_back(Replacement { weights, reply }),
             Command::Check(reply) => {
                 self.publish();
                 // Nobody may wait for it any more; the same holds for the other reply.
@@ -132,7 +139,7 @@ impl Worker {
     }
 
     fn replace_weights(&mut self) {
-        if let Some((weights, reply)) = self.replacements.pop_front() {
+        if let Some(Replacement { weights, reply }) = self.replacements.pop_front() {
             self.scheduler.forget_prefixes();
             let outcome = self.model.replace_weights(weights.as_ref());
             let _ = reply.send(outcome);

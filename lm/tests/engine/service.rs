@@ -30,6 +30,9 @@ fn two_hundred_requests_with_cancels_limits_and_stops_leak_nothing() {
                 next += 1;
                 continue;
             }
+            if numbers.below(10) == 0 {
+                lab.engine.check().unwrap();
+            }
             let chosen = numbers.below(open.len());
             let (number, cancel, generation, completions) = &mut open[chosen];
             let events = if numbers.below(4) == 0 { 10 } else { 1 };

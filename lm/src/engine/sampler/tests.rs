@@ -263,7 +263,8 @@ fn peaked(width: usize, seed: u64) -> Vec<f32> {
     row
 }
 
-/// Prints microseconds a row: the fastest of 40, for logits like those of a language model, and for flat ones. `cargo test --release -p clade-lm --lib cost_of_a_row -- --ignored --nocapture`
+/// Prints microseconds a row: the fastest of 40, for logits like those of a language model, and for flat ones:
+/// `cargo test --release -p clade-lm --lib cost_of_a_row -- --ignored --nocapture`
 #[test]
 #[ignore = "measures"]
 fn cost_of_a_row() {

@@ -27,7 +27,8 @@ impl Scheduler {
             slots.extend(sample.slot);
             expected += sample.expected.len();
             let is_running = self.running.contains(key);
-            if !is_running && !(sample.blocks.is_empty() && sample.slot.is_none() && sample.computed == 0) {
+            let holds_nothing = sample.blocks.is_empty() && sample.slot.is_none() && sample.computed == 0;
+            if !is_running && !holds_nothing {
                 return Err(format!("{key:?} does not run and holds {:?}", sample.blocks));
             }
             let most = sample.tokens.len().div_ceil(self.block_tokens);
