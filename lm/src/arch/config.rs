@@ -20,10 +20,18 @@ impl<'a> Config<'a> {
             Some(Value::Object(text)) => text,
             _ => whole,
         };
-        let model_type = text.get("model_type").or_else(|| whole.get("model_type")).and_then(Value::as_str);
-        let model_type = model_type
-            .ok_or_else(|| LmError::Unsupported("the configuration has no 'model_type', which names the architecture".into()))?;
-        Ok(Self { whole, text, model_type })
+        let model_type = text
+            .get("model_type")
+            .or_else(|| whole.get("model_type"))
+            .and_then(Value::as_str);
+        let model_type = model_type.ok_or_else(|| {
+            LmError::Unsupported("the configuration has no 'model_type', which names the architecture".into())
+        })?;
+        Ok(Self {
+            whole,
+            text,
+            model_type,
+        })
     }
 
     /// Name of the architecture.
@@ -37,7 +45,10 @@ impl<'a> Config<'a> {
     }
 
     fn missing(&self, key: &str) -> LmError {
-        LmError::Unsupported(format!("the configuration has no '{key}', which {} needs", self.model_type))
+        LmError::Unsupported(format!(
+            "the configuration has no '{key}', which {} needs",
+            self.model_type
+        ))
     }
 
     fn required<T>(&self, key: &str, value: Option<T>) -> Result<T> {
@@ -86,7 +97,9 @@ impl<'a> Config<'a> {
 
     /// Numbers of layers.
     pub(crate) fn layer_numbers(&self, key: &str) -> Result<Vec<i64>> {
-        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
+        let Some(value) = self.get(key) else {
+            return Ok(Vec::new());
+        };
         value
             .as_array()
             .and_then(|numbers| numbers.iter().map(Value::as_i64).collect())
@@ -96,7 +109,12 @@ impl<'a> Config<'a> {
     /// Whether the output shares its weight with the embedding. The whole model says so, where there are several parts.
     pub(crate) fn tied(&self) -> Result<bool> {
         let key = "tie_word_embeddings";
-        match self.whole.get(key).filter(|value| !value.is_null()).or_else(|| self.get(key)) {
+        match self
+            .whole
+            .get(key)
+            .filter(|value| !value.is_null())
+            .or_else(|| self.get(key))
+        {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(*flag),
             Some(other) => Err(wrong(key, "true or false", other)),
@@ -107,7 +125,9 @@ impl<'a> Config<'a> {
     pub(crate) fn require_silu(&self) -> Result<()> {
         match self.get("hidden_act").and_then(Value::as_str) {
             None | Some("silu" | "swish") => Ok(()),
-            Some(other) => Err(LmError::Unsupported(format!("the activation '{other}' is not known here, only 'silu'"))),
+            Some(other) => Err(LmError::Unsupported(format!(
+                "the activation '{other}' is not known here, only 'silu'"
+            ))),
         }
     }
 
@@ -145,7 +165,11 @@ impl<'a> Config<'a> {
                 "'partial_rotary_factor' {partial} rotates {dims} of {head_width} dimensions of a head; an even number is needed"
             )));
         }
-        Ok(RopeShape { theta, dims, scaling: rope.scaling()? })
+        Ok(RopeShape {
+            theta,
+            dims,
+            scaling: rope.scaling()?,
+        })
     }
 }
 
@@ -157,7 +181,10 @@ struct Rope<'a> {
 
 impl Rope<'_> {
     fn get(&self, key: &str) -> Option<&Value> {
-        let nested = self.nested.and_then(|nested| nested.get(key)).filter(|value| !value.is_null());
+        let nested = self
+            .nested
+            .and_then(|nested| nested.get(key))
+            .filter(|value| !value.is_null());
         nested.or_else(|| self.config.get(key))
     }
 
@@ -178,17 +205,25 @@ impl Rope<'_> {
     }
 
     fn scaling(&self) -> Result<RopeScaling> {
-        let Some(nested) = self.nested else { return Ok(RopeScaling::None) };
+        let Some(nested) = self.nested else {
+            return Ok(RopeScaling::None);
+        };
         if nested.values().any(Value::is_object) {
             return Err(LmError::Unsupported(
                 "'rope_parameters' differ between kinds of layers, which is not known here".into(),
             ));
         }
-        let kind = nested.get("rope_type").or_else(|| nested.get("type")).and_then(Value::as_str).unwrap_or("default");
+        let kind = nested
+            .get("rope_type")
+            .or_else(|| nested.get("type"))
+            .and_then(Value::as_str)
+            .unwrap_or("default");
         match kind {
             // Sections of positions in space are for images; those of text are all the same, which is plain rotation.
             "default" | "mrope" => Ok(RopeScaling::None),
-            "linear" => Ok(RopeScaling::Linear { factor: self.float("factor")? }),
+            "linear" => Ok(RopeScaling::Linear {
+                factor: self.float("factor")?,
+            }),
             "llama3" => Ok(RopeScaling::Llama3 {
                 factor: self.float("factor")?,
                 low_freq_factor: self.float("low_freq_factor")?,
@@ -208,9 +243,19 @@ impl Rope<'_> {
             Some(factor) => factor,
             None => self.config.float("max_position_embeddings")? / original_positions,
         };
-        let magnitude = |weight: f64| if factor <= 1.0 { 1.0 } else { 0.1 * weight * factor.ln() + 1.0 };
+        let magnitude = |weight: f64| {
+            if factor <= 1.0 {
+                1.0
+            } else {
+                0.1 * weight * factor.ln() + 1.0
+            }
+        };
         let given = |key: &str| Ok::<_, LmError>(self.float_if(key)?.filter(|value| *value != 0.0));
-        let attention_factor = match (self.float_if("attention_factor")?, given("mscale")?, given("mscale_all_dim")?) {
+        let attention_factor = match (
+            self.float_if("attention_factor")?,
+            given("mscale")?,
+            given("mscale_all_dim")?,
+        ) {
             (Some(factor), _, _) => factor,
             (None, Some(some), Some(all)) => magnitude(some) / magnitude(all),
             (None, _, _) => magnitude(1.0),
@@ -232,11 +277,17 @@ impl Rope<'_> {
 }
 
 fn count(key: &str, value: &Value) -> Result<i64> {
-    value.as_i64().filter(|count| (1..=1 << 40).contains(count)).ok_or_else(|| wrong(key, "a whole number from 1", value))
+    value
+        .as_i64()
+        .filter(|count| (1..=1 << 40).contains(count))
+        .ok_or_else(|| wrong(key, "a whole number from 1", value))
 }
 
 fn float(key: &str, value: &Value) -> Result<f64> {
-    value.as_f64().filter(|number| number.is_finite()).ok_or_else(|| wrong(key, "a number", value))
+    value
+        .as_f64()
+        .filter(|number| number.is_finite())
+        .ok_or_else(|| wrong(key, "a number", value))
 }
 
 fn wrong(key: &str, expected: &str, found: &Value) -> LmError {
@@ -245,6 +296,8 @@ fn wrong(key: &str, expected: &str, found: &Value) -> LmError {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
     use serde_json::{Map, Value, json};
 
     use super::Config;
@@ -268,7 +321,14 @@ mod tests {
         let old = Config::new(&old).unwrap().rope(16, 1.0).unwrap();
         assert_eq!(old, Config::new(&new).unwrap().rope(16, 1.0).unwrap());
         assert_eq!(old.theta, 5e5);
-        assert!(matches!(old.scaling, RopeScaling::Yarn { factor: 4.0, original_positions: 32.0, .. }));
+        assert!(matches!(
+            old.scaling,
+            RopeScaling::Yarn {
+                factor: 4.0,
+                original_positions: 32.0,
+                ..
+            }
+        ));
     }
 
     #[test]
@@ -291,7 +351,9 @@ mod tests {
         }));
         let config = Config::new(&config).unwrap();
         let text = |error: crate::LmError| error.to_string();
-        assert!(text(config.count("hidden_size").unwrap_err()).contains("'hidden_size' of the configuration is \"wide\""));
+        assert!(
+            text(config.count("hidden_size").unwrap_err()).contains("'hidden_size' of the configuration is \"wide\"")
+        );
         assert!(text(config.count("vocab_size").unwrap_err()).contains("no 'vocab_size', which llama needs"));
         assert!(text(config.require_silu().unwrap_err()).contains("'gelu_new'"));
         assert!(text(config.heads(None).unwrap_err()).contains("no multiple of 'num_key_value_heads'"));

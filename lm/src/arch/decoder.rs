@@ -77,7 +77,12 @@ pub(crate) struct Blueprint {
 
 impl Blueprint {
     /// Layers, and around them what all architectures read alike.
-    pub(crate) fn new(config: &Config<'_>, layers: Vec<Layer>, rope: RopeShape, norm_weight: NormWeight) -> Result<Self> {
+    pub(crate) fn new(
+        config: &Config<'_>,
+        layers: Vec<Layer>,
+        rope: RopeShape,
+        norm_weight: NormWeight,
+    ) -> Result<Self> {
         let positions = config.count("max_position_embeddings")?;
         Ok(Self {
             model_type: config.model_type().to_owned(),
@@ -123,14 +128,21 @@ impl Blueprint {
 /// A mixer with its weights and its place in the cache.
 #[derive(Debug)]
 enum Mixing {
-    Attention { block: Attention, window: Option<usize>, cache: i64 },
-    Delta { block: GatedDelta, cache: i64 },
+    Attention {
+        block: Attention,
+        window: Option<usize>,
+        cache: i64,
+    },
+    Delta {
+        block: GatedDelta,
+        cache: i64,
+    },
 }
 
 #[derive(Debug)]
 enum Feeding {
-    Mlp(Mlp),
-    Moe(Moe),
+    Mlp(Box<Mlp>),
+    Moe(Box<Moe>),
 }
 
 #[derive(Debug)]
@@ -178,7 +190,12 @@ impl Decoder {
             kv_bytes_per_token: cache.token_bytes(),
             state_bytes_per_sequence: cache.state_bytes(),
         };
-        Ok(Self { spec, cache, stack, rotary: Rotary::new(blueprint.rope, device)? })
+        Ok(Self {
+            spec,
+            cache,
+            stack,
+            rotary: Rotary::new(blueprint.rope, device)?,
+        })
     }
 
     /// Refuses steps that would read or write where they must not.
@@ -186,10 +203,20 @@ impl Decoder {
         let refuse = |problem: String| Err(LmError::Request(problem));
         let tokens = step.sequences.iter().map(|sequence| sequence.len).sum::<usize>();
         if tokens != step.tokens.len() {
-            return refuse(format!("a step has {} tokens, its sequences have {tokens}", step.tokens.len()));
+            return refuse(format!(
+                "a step has {} tokens, its sequences have {tokens}",
+                step.tokens.len()
+            ));
         }
-        if let Some(token) = step.tokens.iter().find(|token| !(0..self.spec.vocab_size).contains(*token)) {
-            return refuse(format!("the token {token} is not in the vocabulary of {}", self.spec.vocab_size));
+        if let Some(token) = step
+            .tokens
+            .iter()
+            .find(|token| !(0..self.spec.vocab_size).contains(*token))
+        {
+            return refuse(format!(
+                "the token {token} is not in the vocabulary of {}",
+                self.spec.vocab_size
+            ));
         }
         for (index, sequence) in step.sequences.iter().enumerate() {
             let end = sequence.start.saturating_add(sequence.len);
@@ -204,10 +231,16 @@ impl Decoder {
                 ));
             }
             if let Some(block) = sequence.blocks.iter().find(|&&block| block as usize >= size.blocks) {
-                return refuse(format!("the cache has {} blocks, there is no block {block}", size.blocks));
+                return refuse(format!(
+                    "the cache has {} blocks, there is no block {block}",
+                    size.blocks
+                ));
             }
             if self.cache.state_layers > 0 && sequence.state as usize >= size.states {
-                return refuse(format!("the cache has {} states, there is no state {}", size.states, sequence.state));
+                return refuse(format!(
+                    "the cache has {} states, there is no state {}",
+                    size.states, sequence.state
+                ));
             }
         }
         Ok(())
@@ -216,7 +249,13 @@ impl Decoder {
 
 impl Stack {
     fn new(blueprint: &Blueprint, kind: Kind) -> Self {
-        let Blueprint { hidden, vocabulary, epsilon, norm_weight, .. } = *blueprint;
+        let Blueprint {
+            hidden,
+            vocabulary,
+            epsilon,
+            norm_weight,
+            ..
+        } = *blueprint;
         let norm = |name: &str| RmsNorm::new(name, hidden, epsilon, norm_weight);
         let embedding = "model.embed_tokens";
         let (mut attentions, mut deltas) = (0, 0);
@@ -239,8 +278,8 @@ impl Stack {
             };
             let mlp = format!("{at}.mlp");
             let feed = match layer.feed {
-                Feed::Mlp { width, bias } => Feeding::Mlp(Mlp::new(&mlp, hidden, width, bias, kind)),
-                Feed::Moe(shape) => Feeding::Moe(Moe::new(&mlp, shape, kind)),
+                Feed::Mlp { width, bias } => Feeding::Mlp(Box::new(Mlp::new(&mlp, hidden, width, bias, kind))),
+                Feed::Moe(shape) => Feeding::Moe(Box::new(Moe::new(&mlp, shape, kind))),
             };
             Block {
                 mixer_norm: norm(&format!("{at}.input_layernorm")),
@@ -303,7 +342,10 @@ impl Decoder {
                 && !attention.contains_key(&window)
             {
                 let row_bytes = self.cache.row_bytes();
-                attention.insert(window, AttentionPlan::new(step, window, size.block_tokens, row_bytes, device)?);
+                attention.insert(
+                    window,
+                    AttentionPlan::new(step, window, size.block_tokens, row_bytes, device)?,
+                );
             }
         }
         Ok(Plan {
@@ -357,13 +399,19 @@ impl CausalLm for Decoder {
 
     fn forward(&self, step: &Step, cache: &mut dyn Cache) -> Result<Tensor> {
         let _guard = tch::no_grad_guard();
-        let cache = cache.as_any_mut().downcast_mut::<BlockCache>().filter(|cache| *cache.layout() == self.cache);
+        let cache = cache
+            .as_any_mut()
+            .downcast_mut::<BlockCache>()
+            .filter(|cache| *cache.layout() == self.cache);
         let Some(cache) = cache else {
             return Err(LmError::Request("the cache is that of another model".into()));
         };
         self.check(step, cache.size())?;
         if step.tokens.is_empty() {
-            return Ok(Tensor::f_empty([0, self.spec.vocab_size], (Kind::Float, self.spec.device))?);
+            return Ok(Tensor::f_empty(
+                [0, self.spec.vocab_size],
+                (Kind::Float, self.spec.device),
+            )?);
         }
         let plan = self.plan(step, cache.size())?;
         Self::clear(step, cache)?;
@@ -376,10 +424,23 @@ impl CausalLm for Decoder {
         for block in &self.stack.blocks {
             let rows = block.mixer_norm.forward(&stream)?;
             match &block.mixer {
-                Mixing::Attention { block, window, cache: layer } => {
-                    let Some(attention) = plan.attention.get(window) else { continue };
+                Mixing::Attention {
+                    block,
+                    window,
+                    cache: layer,
+                } => {
+                    let Some(attention) = plan.attention.get(window) else {
+                        continue;
+                    };
                     let mut layer = cache.attention(*layer)?;
-                    block.add_to(&mut stream, &rows, &plan.angles, attention, &plan.destination, &mut layer)?;
+                    block.add_to(
+                        &mut stream,
+                        &rows,
+                        &plan.angles,
+                        attention,
+                        &plan.destination,
+                        &mut layer,
+                    )?;
                 }
                 Mixing::Delta { block, cache: layer } => {
                     block.add_to(&mut stream, &rows, &plan.states, &mut cache.state(*layer)?)?;

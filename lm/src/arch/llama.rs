@@ -33,7 +33,10 @@ fn plain(config: &Config<'_>, bias: bool, mlp_bias: bool, window: Option<i64>) -
     };
     let layer = Layer {
         mixer: Mixer::Attention { shape, window },
-        feed: Feed::Mlp { width: config.count("intermediate_size")?, bias: mlp_bias },
+        feed: Feed::Mlp {
+            width: config.count("intermediate_size")?,
+            bias: mlp_bias,
+        },
     };
     let layers = vec![layer; usize::try_from(config.count("num_hidden_layers")?).unwrap_or_default()];
     Blueprint::new(config, layers, config.rope(head_width, 1.0)?, NormWeight::Factor)

@@ -14,7 +14,13 @@ pub(crate) fn moe(config: &Config<'_>) -> Result<Blueprint> {
 
 /// `qwen3_5_text`.
 pub(crate) fn dense(config: &Config<'_>) -> Result<Blueprint> {
-    alike(config, Feed::Mlp { width: config.count("intermediate_size")?, bias: false })
+    alike(
+        config,
+        Feed::Mlp {
+            width: config.count("intermediate_size")?,
+            bias: false,
+        },
+    )
 }
 
 fn alike(config: &Config<'_>, feed: Feed) -> Result<Blueprint> {

@@ -11,11 +11,23 @@ use crate::nn::norm::NormWeight;
 pub(crate) fn qwen3_moe(config: &Config<'_>) -> Result<Blueprint> {
     config.require_silu()?;
     let shape = qwen3::attention(config, None)?;
-    let window = if config.flag("use_sliding_window", false)? { config.count_if("sliding_window")? } else { None };
+    let window = if config.flag("use_sliding_window", false)? {
+        config.count_if("sliding_window")?
+    } else {
+        None
+    };
     let mixture = mixture(config, config.flag("norm_topk_prob", false)?, None)?;
     let feeds = feeds(config, mixture)?;
-    let layers = feeds.into_iter().map(|feed| Layer { mixer: Mixer::Attention { shape, window }, feed });
-    Blueprint::new(config, layers.collect(), config.rope(shape.head_width, 1.0)?, NormWeight::Factor)
+    let layers = feeds.into_iter().map(|feed| Layer {
+        mixer: Mixer::Attention { shape, window },
+        feed,
+    });
+    Blueprint::new(
+        config,
+        layers.collect(),
+        config.rope(shape.head_width, 1.0)?,
+        NormWeight::Factor,
+    )
 }
 
 /// The mixture.
@@ -31,7 +43,14 @@ pub(crate) fn mixture(config: &Config<'_>, normalised: bool, shared: Option<i64>
         )));
     }
     let (hidden, width) = (config.count("hidden_size")?, config.count("moe_intermediate_size")?);
-    Ok(MoeShape { hidden, width, experts, chosen, normalised, shared })
+    Ok(MoeShape {
+        hidden,
+        width,
+        experts,
+        chosen,
+        normalised,
+        shared,
+    })
 }
 
 /// Layers with a mixture: every `decoder_sparse_step`th, less `mlp_only_layers`.
@@ -40,7 +59,10 @@ pub(crate) fn feeds(config: &Config<'_>, mixture: MoeShape) -> Result<Vec<Feed>>
     let step = config.count_if("decoder_sparse_step")?.unwrap_or(1);
     let feed = |layer: i64| {
         if dense.contains(&layer) || (layer + 1) % step != 0 {
-            Ok(Feed::Mlp { width: config.count("intermediate_size")?, bias: false })
+            Ok(Feed::Mlp {
+                width: config.count("intermediate_size")?,
+                bias: false,
+            })
         } else {
             Ok(Feed::Moe(mixture))
         }

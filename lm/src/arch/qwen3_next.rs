@@ -37,12 +37,21 @@ pub(crate) fn hybrid(config: &Config<'_>, feeds: Vec<Feed>, layout: DeltaLayout)
     let layers = config.count("num_hidden_layers")?;
     let interval = config.count_if("full_attention_interval")?.unwrap_or(4);
     let types = config.names("layer_types", layers)?.unwrap_or_else(|| {
-        let name = |layer: i64| if (layer + 1) % interval == 0 { "full_attention" } else { "linear_attention" };
+        let name = |layer: i64| {
+            if (layer + 1) % interval == 0 {
+                "full_attention"
+            } else {
+                "linear_attention"
+            }
+        };
         (0..layers).map(name).collect()
     });
     let layer = |(name, feed): (&str, Feed)| {
         let mixer = match name {
-            "full_attention" => Mixer::Attention { shape: attention, window: None },
+            "full_attention" => Mixer::Attention {
+                shape: attention,
+                window: None,
+            },
             "linear_attention" => Mixer::Delta { shape: delta, layout },
             other => {
                 return Err(LmError::Unsupported(format!(
@@ -54,5 +63,10 @@ pub(crate) fn hybrid(config: &Config<'_>, feeds: Vec<Feed>, layout: DeltaLayout)
         Ok(Layer { mixer, feed })
     };
     let layers = types.into_iter().zip(feeds).map(layer).collect::<Result<Vec<_>>>()?;
-    Blueprint::new(config, layers, config.rope(attention.head_width, 0.25)?, NormWeight::FactorLessOne)
+    Blueprint::new(
+        config,
+        layers,
+        config.rope(attention.head_width, 0.25)?,
+        NormWeight::FactorLessOne,
+    )
 }

@@ -75,7 +75,11 @@ impl BlockCache {
             )));
         }
         let slots = number(size.blocks)?.saturating_mul(number(size.block_tokens)?);
-        let states = if layout.state_layers > 0 { number(size.states)? } else { 0 };
+        let states = if layout.state_layers > 0 {
+            number(size.states)?
+        } else {
+            0
+        };
         let (kept, channels) = layout.conv;
         let (heads, key_width, value_width) = layout.state;
         let zeros = |shape: &[i64], kind: Kind| {
@@ -95,7 +99,10 @@ impl BlockCache {
             layout,
             rows: zeros(&[layout.attention_layers, slots, layout.row()], layout.kind)?,
             convs: zeros(&[layout.state_layers, states, kept, channels], layout.kind)?,
-            states: zeros(&[layout.state_layers, states, heads, key_width, value_width], Kind::Float)?,
+            states: zeros(
+                &[layout.state_layers, states, heads, key_width, value_width],
+                Kind::Float,
+            )?,
         })
     }
 
@@ -116,7 +123,10 @@ impl BlockCache {
 
     /// States of a recurrent layer.
     pub(crate) fn state(&self, layer: i64) -> Result<StateLayer> {
-        Ok(StateLayer { convs: self.convs.f_select(0, layer)?, states: self.states.f_select(0, layer)? })
+        Ok(StateLayer {
+            convs: self.convs.f_select(0, layer)?,
+            states: self.states.f_select(0, layer)?,
+        })
     }
 
     /// Clears slots of tokens in all layers. Whoever begins a block clears what it leaves empty, so that whole blocks can be read:
@@ -130,7 +140,9 @@ impl BlockCache {
         if usize::try_from(number).is_ok_and(|number| number < count) {
             Ok(i64::from(number))
         } else {
-            Err(LmError::Request(format!("the cache has {count} {what}s, there is no {what} {number}")))
+            Err(LmError::Request(format!(
+                "the cache has {count} {what}s, there is no {what} {number}"
+            )))
         }
     }
 }
@@ -141,7 +153,10 @@ impl Cache for BlockCache {
     }
 
     fn copy_block(&mut self, from: u32, to: u32) -> Result<()> {
-        let (from, to) = (self.check("block", from, self.size.blocks)?, self.check("block", to, self.size.blocks)?);
+        let (from, to) = (
+            self.check("block", from, self.size.blocks)?,
+            self.check("block", to, self.size.blocks)?,
+        );
         let tokens = number(self.size.block_tokens)?;
         let block = |at: i64| self.rows.f_narrow(1, at * tokens, tokens);
         Ok(block(to)?.f_copy_(&block(from)?)?)
@@ -151,7 +166,10 @@ impl Cache for BlockCache {
         if self.layout.state_layers == 0 {
             return Ok(());
         }
-        let (from, to) = (self.check("state", from, self.size.states)?, self.check("state", to, self.size.states)?);
+        let (from, to) = (
+            self.check("state", from, self.size.states)?,
+            self.check("state", to, self.size.states)?,
+        );
         for tensor in [&self.convs, &self.states] {
             tensor.f_select(1, to)?.f_copy_(&tensor.f_select(1, from)?)?;
         }
@@ -186,13 +204,20 @@ impl AttentionLayer {
 
     /// Keys and values of slots that follow one another, `[n, 2, heads, width]`, without a copy.
     pub(crate) fn run(&self, start: i64, len: i64) -> Result<Tensor> {
-        Ok(self.rows.f_narrow(0, start, len)?.f_view([len, 2, self.heads, self.head_width])?)
+        Ok(self
+            .rows
+            .f_narrow(0, start, len)?
+            .f_view([len, 2, self.heads, self.head_width])?)
     }
 
     /// Keys and values of blocks, `[blocks * block_tokens, 2, heads, width]`, as a copy.
     pub(crate) fn gather(&self, blocks: &Tensor) -> Result<Tensor> {
-        let by_block = self.rows.f_view([-1, self.block_tokens * 2 * self.heads * self.head_width])?;
-        Ok(by_block.f_index_select(0, blocks)?.f_view([-1, 2, self.heads, self.head_width])?)
+        let by_block = self
+            .rows
+            .f_view([-1, self.block_tokens * 2 * self.heads * self.head_width])?;
+        Ok(by_block
+            .f_index_select(0, blocks)?
+            .f_view([-1, 2, self.heads, self.head_width])?)
     }
 }
 

@@ -57,7 +57,9 @@ pub(crate) fn step(inputs: &Inputs, states: &mut Tensor) -> Result<Tensor> {
     let mut change = flat(&inputs.values, 1, value_width)?.f_sub(&known)?;
     let change = change.f_mul_(&flat(&inputs.strength, 1, 1)?)?;
     let _ = flat_states.f_baddbmm_(&flat(&inputs.keys, key_width, 1)?, &change)?;
-    Ok(flat(&inputs.queries, 1, key_width)?.f_bmm(&flat_states)?.f_view([sequences, heads, value_width])?)
+    Ok(flat(&inputs.queries, 1, key_width)?
+        .f_bmm(&flat_states)?
+        .f_view([sequences, heads, value_width])?)
 }
 
 /// Many tokens of one sequence, whose state `[heads, key width, value width]` is updated in place. Gives
@@ -78,7 +80,9 @@ pub(crate) fn chunks(inputs: &Inputs, state: &mut Tensor) -> Result<Tensor> {
     };
     let (queries, keys) = (split(&inputs.queries)?, split(&inputs.keys)?);
     let strength = split(&inputs.strength.f_unsqueeze(2)?)?;
-    let decay = split(&inputs.decay.f_unsqueeze(2)?)?.f_squeeze_dim(3)?.f_cumsum(2, Kind::Float)?;
+    let decay = split(&inputs.decay.f_unsqueeze(2)?)?
+        .f_squeeze_dim(3)?
+        .f_cumsum(2, Kind::Float)?;
     let later = Tensor::f_ones([chunk, chunk], (Kind::Bool, state.device()))?.f_triu(1)?;
     let pairwise = decay.f_unsqueeze(3)?.f_sub(&decay.f_unsqueeze(2)?)?;
     let pairwise = pairwise.f_masked_fill(&later, f64::NEG_INFINITY)?.f_exp()?;
@@ -94,22 +98,27 @@ pub(crate) fn chunks(inputs: &Inputs, state: &mut Tensor) -> Result<Tensor> {
 
     let queries = queries.f_mul(&decayed)?;
     let last = decay.f_narrow(2, chunk - 1, 1)?;
-    let keys_across = keys.f_mul(&last.f_sub(&decay)?.f_exp()?.f_unsqueeze(3)?)?.f_transpose(2, 3)?;
+    let keys_across = keys
+        .f_mul(&last.f_sub(&decay)?.f_exp()?.f_unsqueeze(3)?)?
+        .f_transpose(2, 3)?;
     let chunk_decay = last.f_exp()?.f_unsqueeze(3)?;
     let mut outputs = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
     for at in 0..count {
         let part = |tensor: &Tensor| tensor.f_select(1, at);
         let new = part(&written)?.f_sub(&part(&read)?.f_bmm(state)?)?;
         outputs.push(part(&own)?.f_bmm(&new)?.f_baddbmm(&part(&queries)?, state, 1.0, 1.0)?);
-        let _ = state.f_mul_(&part(&chunk_decay)?)?.f_baddbmm_(&part(&keys_across)?, &new)?;
+        let _ = state
+            .f_mul_(&part(&chunk_decay)?)?
+            .f_baddbmm_(&part(&keys_across)?, &new)?;
     }
     let outputs = Tensor::f_stack(&outputs, 1)?.f_reshape([heads, count * chunk, value_width])?;
     Ok(outputs.f_narrow(1, 0, len)?.f_transpose(0, 1)?)
 }
 
-
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use tch::{Device, Kind, Tensor};
 
     use super::{Inputs, chunks, step};
@@ -119,7 +128,10 @@ mod tests {
     fn inputs(len: i64) -> Inputs {
         let random = |shape: &[i64]| Tensor::randn(shape, (Kind::Float, Device::Cpu));
         let unit = |tensor: Tensor| {
-            let length = tensor.square().sum_dim_intlist([-1].as_slice(), true, Kind::Float).sqrt();
+            let length = tensor
+                .square()
+                .sum_dim_intlist([-1].as_slice(), true, Kind::Float)
+                .sqrt();
             tensor / length
         };
         Inputs {
@@ -145,8 +157,14 @@ mod tests {
                 outputs.push(step(&inputs.narrow(at, 1).unwrap(), &mut one_by_one).unwrap());
             }
             let outputs = Tensor::cat(&outputs, 0);
-            assert!((together - outputs).abs().max().double_value(&[]) < 1e-4, "{len} tokens");
-            assert!((at_once - one_by_one.squeeze_dim(0)).abs().max().double_value(&[]) < 1e-4, "{len} tokens");
+            assert!(
+                (together - outputs).abs().max().double_value(&[]) < 1e-4,
+                "{len} tokens"
+            );
+            assert!(
+                (at_once - one_by_one.squeeze_dim(0)).abs().max().double_value(&[]) < 1e-4,
+                "{len} tokens"
+            );
         }
     }
 }

@@ -89,7 +89,11 @@ impl GatedDelta {
             input: Linear::new(shape.hidden, &projections, false, kind),
             conv: CausalConv::new(&format!("{name}.conv1d"), shape.channels(), shape.conv_width),
             decay: Parameter::new([heads], Kind::Float, vec![decay]),
-            step_bias: Parameter::new([heads], Kind::Float, vec![Piece::new(format!("{name}.dt_bias"), [heads])]),
+            step_bias: Parameter::new(
+                [heads],
+                Kind::Float,
+                vec![Piece::new(format!("{name}.dt_bias"), [heads])],
+            ),
             norm: RmsNorm::new(&format!("{name}.norm"), shape.value_width, epsilon, NormWeight::Factor),
             output: Linear::new(
                 shape.values(),
@@ -108,7 +112,11 @@ impl GatedDelta {
         plan: &StatePlan,
         layer: &mut StateLayer,
     ) -> Result<()> {
-        let DeltaShape { value_heads, value_width, .. } = self.shape;
+        let DeltaShape {
+            value_heads,
+            value_width,
+            ..
+        } = self.shape;
         let len = rows.size2()?.0;
         let projected = self.input.forward(rows)?;
         let mixed = projected.f_narrow(1, 0, self.shape.channels())?;
@@ -119,7 +127,10 @@ impl GatedDelta {
         };
         let gate = next(self.shape.values())?;
         let strength = next(value_heads)?.f_sigmoid()?;
-        let decay = next(value_heads)?.f_add(self.step_bias.tensor())?.f_softplus()?.f_mul(self.decay.tensor())?;
+        let decay = next(value_heads)?
+            .f_add(self.step_bias.tensor())?
+            .f_softplus()?
+            .f_mul(self.decay.tensor())?;
 
         let convolved = self.convolve(&mixed, plan, layer)?;
         let inputs = self.inputs(&convolved, decay, strength)?;
@@ -153,7 +164,9 @@ impl GatedDelta {
             let rows = mixed.f_narrow(0, run.start, run.len)?.f_unsqueeze(0)?;
             let (outputs, after) = self.conv.forward(&state, &rows)?;
             state.f_copy_(&after)?;
-            convolved.f_narrow(0, run.start, run.len)?.f_copy_(&outputs.f_squeeze_dim(0)?)?;
+            convolved
+                .f_narrow(0, run.start, run.len)?
+                .f_copy_(&outputs.f_squeeze_dim(0)?)?;
         }
         if let Some(steps) = &plan.steps {
             let states = layer.convs(&steps.slots)?;
@@ -166,13 +179,23 @@ impl GatedDelta {
     }
 
     fn inputs(&self, convolved: &Tensor, decay: Tensor, strength: Tensor) -> Result<Inputs> {
-        let DeltaShape { key_heads, value_heads, key_width, value_width, .. } = self.shape;
+        let DeltaShape {
+            key_heads,
+            value_heads,
+            key_width,
+            value_width,
+            ..
+        } = self.shape;
         let len = convolved.size2()?.0;
         let keys = self.shape.keys();
         // Each head of keys serves as many adjacent heads of values.
         let spread = |start: i64, factor: f64| -> Result<Tensor> {
-            let heads = convolved.f_narrow(1, start, keys)?.f_reshape([len, key_heads, key_width])?;
-            let squared = heads.f_square()?.f_sum_dim_intlist([-1].as_slice(), true, Kind::Float)?;
+            let heads = convolved
+                .f_narrow(1, start, keys)?
+                .f_reshape([len, key_heads, key_width])?;
+            let squared = heads
+                .f_square()?
+                .f_sum_dim_intlist([-1].as_slice(), true, Kind::Float)?;
             let scale = squared.f_add_scalar(LENGTH_EPSILON)?.f_rsqrt()?.f_mul_scalar(factor)?;
             let shape = [len, key_heads, value_heads / key_heads, key_width];
             let heads = heads.f_mul(&scale)?.f_unsqueeze(2)?.f_expand(shape, false)?;
@@ -215,8 +238,15 @@ fn by_key_head(name: &str, shape: DeltaShape) -> Vec<Projection> {
             Arc::new(move |tensor: &Tensor| Ok(tensor.f_reshape([heads, row, -1])?.f_narrow(1, start, width)?)),
         )
     };
-    let qkvz = [shape.key_width, shape.key_width, group * shape.value_width, group * shape.value_width];
-    let mut parts = (0..qkvz.len()).map(|part| pick("in_proj_qkvz", &qkvz, part)).collect::<Vec<_>>();
+    let qkvz = [
+        shape.key_width,
+        shape.key_width,
+        group * shape.value_width,
+        group * shape.value_width,
+    ];
+    let mut parts = (0..qkvz.len())
+        .map(|part| pick("in_proj_qkvz", &qkvz, part))
+        .collect::<Vec<_>>();
     parts.extend((0..2).map(|part| pick("in_proj_ba", &[group, group], part)));
     parts
 }

@@ -25,12 +25,22 @@ pub(crate) struct Projection {
 impl Projection {
     /// A whole projection.
     pub(crate) fn new(name: impl Into<String>, outputs: i64) -> Self {
-        Self { name: name.into(), stored: outputs, outputs, pick: None }
+        Self {
+            name: name.into(),
+            stored: outputs,
+            outputs,
+            pick: None,
+        }
     }
 
     /// Some rows of a projection that has `stored` of them.
     pub(crate) fn picked(name: impl Into<String>, stored: i64, outputs: i64, pick: PickRows) -> Self {
-        Self { name: name.into(), stored, outputs, pick: Some(pick) }
+        Self {
+            name: name.into(),
+            stored,
+            outputs,
+            pick: Some(pick),
+        }
     }
 
     fn piece(&self, ending: &str, rest: &[i64], offset: i64) -> Piece {
@@ -100,7 +110,12 @@ impl Linear {
 
     /// Rows of the weight as a checkpoint stores it, `[n, inputs]`: the embedding of tokens where it is tied to the output.
     pub(crate) fn embed(&self, tokens: &Tensor) -> Result<Tensor> {
-        Ok(self.weight.tensor().f_index_select(1, tokens)?.f_transpose(0, 1)?.f_contiguous()?)
+        Ok(self
+            .weight
+            .tensor()
+            .f_index_select(1, tokens)?
+            .f_transpose(0, 1)?
+            .f_contiguous()?)
     }
 }
 

@@ -30,7 +30,12 @@ impl Mlp {
         ];
         Self {
             gate_up: Linear::new(hidden, &parts, bias, kind),
-            down: Linear::new(width, &[Projection::new(format!("{name}.down_proj"), hidden)], bias, kind),
+            down: Linear::new(
+                width,
+                &[Projection::new(format!("{name}.down_proj"), hidden)],
+                bias,
+                kind,
+            ),
             width,
         }
     }
@@ -42,7 +47,8 @@ impl Mlp {
 
     /// Adds the output to a residual stream, in place.
     pub(crate) fn add_to(&self, residual: &mut Tensor, rows: &Tensor) -> Result<()> {
-        self.down.add_to(residual, &gated(&self.gate_up.forward(rows)?, self.width)?)
+        self.down
+            .add_to(residual, &gated(&self.gate_up.forward(rows)?, self.width)?)
     }
 }
 

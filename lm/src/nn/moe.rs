@@ -37,16 +37,23 @@ pub(crate) struct Moe {
 impl Moe {
     /// The block `name`.
     pub(crate) fn new(name: &str, shape: MoeShape, kind: Kind) -> Self {
-        let MoeShape { hidden, width, experts, .. } = shape;
+        let MoeShape {
+            hidden, width, experts, ..
+        } = shape;
         let mut gate_up = Vec::new();
         let mut down = Vec::new();
         for expert in 0..experts {
             let at = format!("{name}.experts.{expert}");
             for (index, part) in ["gate_proj", "up_proj"].into_iter().enumerate() {
                 let offset = index as i64 * width;
-                gate_up.push(Piece::new(format!("{at}.{part}.weight"), [width, hidden]).put(move |whole| {
-                    Ok(whole.f_select(0, expert)?.f_narrow(1, offset, width)?.f_transpose(0, 1)?)
-                }));
+                gate_up.push(
+                    Piece::new(format!("{at}.{part}.weight"), [width, hidden]).put(move |whole| {
+                        Ok(whole
+                            .f_select(0, expert)?
+                            .f_narrow(1, offset, width)?
+                            .f_transpose(0, 1)?)
+                    }),
+                );
             }
             down.push(
                 Piece::new(format!("{at}.down_proj.weight"), [hidden, width])
@@ -62,8 +69,11 @@ impl Moe {
         Self {
             shape,
             router: Linear::new(hidden, &[Projection::new(format!("{name}.gate"), experts)], false, kind),
-            gate_up: Parameter::new([experts, hidden, 2 * width], kind, gate_up)
-                .or(fused("gate_up_proj", 2 * width, hidden)),
+            gate_up: Parameter::new([experts, hidden, 2 * width], kind, gate_up).or(fused(
+                "gate_up_proj",
+                2 * width,
+                hidden,
+            )),
             down: Parameter::new([experts, width, hidden], kind, down).or(fused("down_proj", hidden, width)),
             shared: shape.shared.map(|units| {
                 let gate = Projection::new(format!("{name}.shared_expert_gate"), 1);
@@ -101,7 +111,9 @@ impl Moe {
     /// The weighted sum of the chosen experts. Tokens are sorted by expert, and every expert that is hit multiplies its tokens at
     /// once; no weight is copied.
     fn experts(&self, rows: &Tensor, weights: &Tensor, experts: &Tensor) -> Result<Tensor> {
-        let MoeShape { hidden, width, chosen, .. } = self.shape;
+        let MoeShape {
+            hidden, width, chosen, ..
+        } = self.shape;
         let (device, kind) = (rows.device(), rows.f_kind()?);
         let tokens = rows.size2()?.0;
         let order = Order::new(&experts.f_flatten(0, -1)?.f_to_device(tch::Device::Cpu)?, self.shape)?;
@@ -158,10 +170,14 @@ struct Order {
 impl Order {
     fn new(experts: &Tensor, shape: MoeShape) -> Result<Self> {
         let experts = Vec::<i64>::try_from(experts)?;
-        let unknown = || LmError::Request("the router picked an expert that does not exist: its weights are not finite".into());
+        let unknown =
+            || LmError::Request("the router picked an expert that does not exist: its weights are not finite".into());
         let mut counts = vec![0_i64; usize::try_from(shape.experts).unwrap_or_default()];
         for &expert in &experts {
-            *usize::try_from(expert).ok().and_then(|at| counts.get_mut(at)).ok_or_else(unknown)? += 1;
+            *usize::try_from(expert)
+                .ok()
+                .and_then(|at| counts.get_mut(at))
+                .ok_or_else(unknown)? += 1;
         }
         let mut groups = Vec::new();
         let mut next = Vec::with_capacity(counts.len());
@@ -176,13 +192,20 @@ impl Order {
         let mut sources = vec![0; experts.len()];
         let mut places = Vec::with_capacity(experts.len());
         for (pair, &expert) in (0..).zip(&experts) {
-            let place = usize::try_from(expert).ok().and_then(|at| next.get_mut(at)).ok_or_else(unknown)?;
+            let place = usize::try_from(expert)
+                .ok()
+                .and_then(|at| next.get_mut(at))
+                .ok_or_else(unknown)?;
             if let Some(source) = usize::try_from(*place).ok().and_then(|at| sources.get_mut(at)) {
                 *source = pair / shape.chosen;
             }
             places.push(*place);
             *place += 1;
         }
-        Ok(Self { sources, places, groups })
+        Ok(Self {
+            sources,
+            places,
+            groups,
+        })
     }
 }

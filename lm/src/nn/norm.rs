@@ -43,7 +43,11 @@ pub(crate) struct RmsNorm {
 impl RmsNorm {
     /// The norm whose weight is `name.weight`.
     pub(crate) fn new(name: &str, width: i64, epsilon: f64, weight_is: NormWeight) -> Self {
-        let weight = Parameter::new([width], Kind::Float, vec![factors(format!("{name}.weight"), width, weight_is)]);
+        let weight = Parameter::new(
+            [width],
+            Kind::Float,
+            vec![factors(format!("{name}.weight"), width, weight_is)],
+        );
         Self { weight, width, epsilon }
     }
 
@@ -77,7 +81,11 @@ impl HeadNorm {
             factors(format!("{name}.k_norm.weight"), width, weight_is)
                 .put(move |whole| Ok(whole.f_narrow(0, queries, keys)?)),
         ];
-        Self { weight: Parameter::new([queries + keys, width], Kind::Float, pieces), width, epsilon }
+        Self {
+            weight: Parameter::new([queries + keys, width], Kind::Float, pieces),
+            width,
+            epsilon,
+        }
     }
 
     /// Normalises heads `[n, queries + keys, width]` in place.
@@ -100,6 +108,8 @@ impl Module for HeadNorm {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use tch::{Device, Kind, Tensor};
 
     use super::inverse_root;

@@ -25,7 +25,12 @@ pub(crate) struct Piece {
 impl Piece {
     /// A whole tensor that is the whole parameter.
     pub(crate) fn new(name: String, shape: impl Into<Vec<i64>>) -> Self {
-        Self { name, shape: shape.into(), take: None, put: None }
+        Self {
+            name,
+            shape: shape.into(),
+            take: None,
+            put: None,
+        }
     }
 
     /// What is made of the tensor before it is copied.
@@ -59,7 +64,12 @@ impl fmt::Debug for Parameter {
 impl Parameter {
     /// A parameter that is not loaded yet.
     pub(crate) fn new(shape: impl Into<Vec<i64>>, kind: Kind, pieces: Vec<Piece>) -> Self {
-        Self { shape: shape.into(), kind, layouts: vec![pieces], tensor: Tensor::new() }
+        Self {
+            shape: shape.into(),
+            kind,
+            layouts: vec![pieces],
+            tensor: Tensor::new(),
+        }
     }
 
     /// Another way in which checkpoints store it.
@@ -80,8 +90,16 @@ impl Parameter {
 
     /// The pieces as this checkpoint has them.
     fn pieces(&self, checkpoint: &Checkpoint<'_>) -> &[Piece] {
-        let stored = |pieces: &&Vec<Piece>| pieces.first().is_some_and(|piece| checkpoint.shapes.contains_key(&piece.name));
-        self.layouts.iter().find(stored).or(self.layouts.first()).map_or(&[], Vec::as_slice)
+        let stored = |pieces: &&Vec<Piece>| {
+            pieces
+                .first()
+                .is_some_and(|piece| checkpoint.shapes.contains_key(&piece.name))
+        };
+        self.layouts
+            .iter()
+            .find(stored)
+            .or(self.layouts.first())
+            .map_or(&[], Vec::as_slice)
     }
 
     fn check(&self, checkpoint: &Checkpoint<'_>) -> Result<()> {
@@ -156,21 +174,27 @@ pub(crate) trait Module {
 
 /// Reads all parameters of a module from a checkpoint. Names and shapes are checked before the first is read; parameters that are
 /// there already are overwritten in place.
-pub(crate) fn load(
-    module: &mut dyn Module,
-    weights: &dyn Weights,
-    model_type: &str,
-    device: Device,
-) -> Result<Amount> {
-    let shapes = weights.tensors().into_iter().map(|tensor| (tensor.name, tensor.shape)).collect();
-    let checkpoint = Checkpoint { weights, shapes, model_type };
+pub(crate) fn load(module: &mut dyn Module, weights: &dyn Weights, model_type: &str, device: Device) -> Result<Amount> {
+    let shapes = weights
+        .tensors()
+        .into_iter()
+        .map(|tensor| (tensor.name, tensor.shape))
+        .collect();
+    let checkpoint = Checkpoint {
+        weights,
+        shapes,
+        model_type,
+    };
     let mut parameters = Vec::new();
     module.parameters(&mut parameters);
     for parameter in &parameters {
         parameter.check(&checkpoint)?;
     }
     let mut seen = HashSet::new();
-    let mut amount = Amount { parameters: 0, bytes: 0 };
+    let mut amount = Amount {
+        parameters: 0,
+        bytes: 0,
+    };
     for parameter in parameters {
         parameter.fill(&checkpoint, device)?;
         amount.bytes += parameter.bytes();

@@ -81,25 +81,55 @@ impl Rotary {
         let (frequencies, scale) = match shape.scaling {
             RopeScaling::None => (frequencies, 1.0),
             RopeScaling::Linear { factor } => (frequencies.f_div_scalar(factor)?, 1.0),
-            RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_positions } => {
-                (llama3(&frequencies, factor, low_freq_factor, high_freq_factor, original_positions)?, 1.0)
-            }
-            RopeScaling::Yarn { factor, attention_factor, beta_fast, beta_slow, original_positions, truncate } => {
+            RopeScaling::Llama3 {
+                factor,
+                low_freq_factor,
+                high_freq_factor,
+                original_positions,
+            } => (
+                llama3(
+                    &frequencies,
+                    factor,
+                    low_freq_factor,
+                    high_freq_factor,
+                    original_positions,
+                )?,
+                1.0,
+            ),
+            RopeScaling::Yarn {
+                factor,
+                attention_factor,
+                beta_fast,
+                beta_slow,
+                original_positions,
+                truncate,
+            } => {
                 let border = |rotations: f64| {
                     shape.dims as f64 * (original_positions / (rotations * 2.0 * PI)).ln() / (2.0 * shape.theta.ln())
                 };
                 let (low, high) = (border(beta_fast), border(beta_slow));
-                let (low, high) = if truncate { (low.floor(), high.ceil()) } else { (low, high) };
+                let (low, high) = if truncate {
+                    (low.floor(), high.ceil())
+                } else {
+                    (low, high)
+                };
                 let (low, high) = (low.max(0.0), high.min(shape.dims as f64 - 1.0));
                 (yarn(&periods, factor, low, high)?, attention_factor)
             }
         };
-        Ok(Self { frequencies: frequencies.f_to_device(device)?, scale, dims: shape.dims })
+        Ok(Self {
+            frequencies: frequencies.f_to_device(device)?,
+            scale,
+            dims: shape.dims,
+        })
     }
 
     /// Angles of positions `[n]`.
     pub(crate) fn angles(&self, positions: &Tensor, kind: Kind) -> Result<Angles> {
-        let angles = positions.f_to_kind(Kind::Float)?.f_unsqueeze(1)?.f_mul(&self.frequencies)?;
+        let angles = positions
+            .f_to_kind(Kind::Float)?
+            .f_unsqueeze(1)?
+            .f_mul(&self.frequencies)?;
         let mut cosine = angles.f_cos()?;
         let cosine = cosine.f_mul_scalar_(self.scale)?;
         let mut sine = angles.f_sin()?;
@@ -107,7 +137,11 @@ impl Rotary {
         let both = |first: &Tensor, second: &Tensor| -> Result<Tensor> {
             Ok(Tensor::f_cat(&[first, second], 1)?.f_unsqueeze(1)?.f_to_kind(kind)?)
         };
-        Ok(Angles { sine: both(&sine.f_neg()?, &sine)?, cosine: both(&cosine, &cosine)?, dims: self.dims })
+        Ok(Angles {
+            sine: both(&sine.f_neg()?, &sine)?,
+            cosine: both(&cosine, &cosine)?,
+            dims: self.dims,
+        })
     }
 }
 
@@ -127,7 +161,11 @@ fn llama3(frequencies: &Tensor, factor: f64, low: f64, high: f64, positions: f64
     let long = wavelengths.f_gt(positions / low)?;
     let short = wavelengths.f_lt(positions / high)?;
     let scaled = frequencies.f_div_scalar(factor)?;
-    let share = wavelengths.f_reciprocal()?.f_mul_scalar(positions)?.f_sub_scalar(low)?.f_div_scalar(high - low)?;
+    let share = wavelengths
+        .f_reciprocal()?
+        .f_mul_scalar(positions)?
+        .f_sub_scalar(low)?
+        .f_div_scalar(high - low)?;
     let mixed = scaled.f_lerp_tensor(frequencies, &share)?;
     Ok(scaled.f_where_self(&long, &frequencies.f_where_self(&short, &mixed)?)?)
 }

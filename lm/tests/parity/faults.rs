@@ -7,7 +7,9 @@ use tch::{Device, Kind};
 use crate::support::{Case, Formula, Order, Runner, assert_close};
 
 fn fault(case: &Case) -> String {
-    build(&case.config, &case.weights, Kind::Float, Device::Cpu).unwrap_err().to_string()
+    build(&case.config, &case.weights, Kind::Float, Device::Cpu)
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
@@ -20,10 +22,16 @@ fn a_missing_tensor_is_named() {
     ] {
         let mut case = Case::read(case);
         case.weights.tensors.retain(|(name, _)| name != missing);
-        assert!(fault(&case).contains(&format!("no tensor '{missing}'")), "{missing}: {}", fault(&case));
+        assert!(
+            fault(&case).contains(&format!("no tensor '{missing}'")),
+            "{missing}: {}",
+            fault(&case)
+        );
     }
     let mut case = Case::read("qwen3_moe");
-    case.weights.tensors.retain(|(name, _)| !name.contains("experts.gate_up_proj"));
+    case.weights
+        .tensors
+        .retain(|(name, _)| !name.contains("experts.gate_up_proj"));
     assert!(fault(&case).contains("'model.layers.0.mlp.experts.0.gate_proj.weight', which qwen3_moe needs"));
 }
 
@@ -32,7 +40,10 @@ fn a_wrong_shape_is_named() {
     let mut case = Case::read("llama_tied");
     case.config.insert("intermediate_size".into(), json!(81));
     let error = fault(&case);
-    assert!(error.contains("'model.layers.0.mlp.gate_proj.weight' has the shape [80, 48]"), "{error}");
+    assert!(
+        error.contains("'model.layers.0.mlp.gate_proj.weight' has the shape [80, 48]"),
+        "{error}"
+    );
     assert!(error.contains("[81, 48]"), "{error}");
 }
 
@@ -47,7 +58,9 @@ fn what_is_not_known_is_refused_by_name() {
     assert!(error.contains("'bloom'") && error.contains("qwen3_moe"), "{error}");
     assert!(change("llama_tied", "hidden_act", json!("relu2")).contains("'relu2'"));
     assert!(change("llama_tied", "rope_scaling", json!({"type": "su", "factor": 2.0})).contains("'su'"));
-    assert!(change("qwen2", "layer_types", json!(["full_attention", "chunked_attention"])).contains("'chunked_attention'"));
+    assert!(
+        change("qwen2", "layer_types", json!(["full_attention", "chunked_attention"])).contains("'chunked_attention'")
+    );
     assert!(change("qwen2", "layer_types", json!(["full_attention"])).contains("names 1 layers"));
     assert!(change("qwen3_moe", "num_experts_per_tok", json!(9)).contains("more than the 8 experts"));
     assert!(change("qwen3_moe", "vocab_size", json!(-1)).contains("'vocab_size' of the configuration is -1"));
@@ -63,15 +76,26 @@ fn weights_are_replaced_whole_or_not_at_all() {
             let mut sequence = runner.sequence();
             runner.run(&mut sequence, prompt)
         };
-        let other = Formula { salt: "other", ..case.weights.clone() };
+        let other = Formula {
+            salt: "other",
+            ..case.weights.clone()
+        };
 
         let mut broken = other.clone();
         broken.tensors.retain(|(name, _)| name != "model.norm.weight");
         let error = runner.model.replace_weights(&broken).unwrap_err();
         assert!(matches!(error, LmError::MissingTensor { name, .. } if name == "model.norm.weight"));
         let mut broken = other.clone();
-        broken.tensors.iter_mut().find(|(name, _)| name == "model.norm.weight").unwrap().1 = vec![47];
-        assert!(matches!(runner.model.replace_weights(&broken).unwrap_err(), LmError::Shape { .. }));
+        broken
+            .tensors
+            .iter_mut()
+            .find(|(name, _)| name == "model.norm.weight")
+            .unwrap()
+            .1 = vec![47];
+        assert!(matches!(
+            runner.model.replace_weights(&broken).unwrap_err(),
+            LmError::Shape { .. }
+        ));
         assert_close(&logits(&mut runner), &case.logits[1]);
 
         runner.model.replace_weights(&other).unwrap();
@@ -90,10 +114,18 @@ fn a_step_that_does_not_fit_is_refused() {
     let case = Case::read("qwen3_5");
     let runner = &mut Runner::new(case.model(), Order::Following);
     let refused = |runner: &mut Runner, tokens: &[i64], change: &dyn Fn(&mut StepSequence)| {
-        let mut sequence =
-            StepSequence { start: 0, len: tokens.len(), blocks: vec![0], state: 0, logits: LogitRows::Last };
+        let mut sequence = StepSequence {
+            start: 0,
+            len: tokens.len(),
+            blocks: vec![0],
+            state: 0,
+            logits: LogitRows::Last,
+        };
         change(&mut sequence);
-        let step = Step { tokens: tokens.to_vec(), sequences: vec![sequence] };
+        let step = Step {
+            tokens: tokens.to_vec(),
+            sequences: vec![sequence],
+        };
         match runner.model.forward(&step, runner.cache.as_mut()) {
             Err(LmError::Request(problem)) => problem,
             other => panic!("{other:?}"),
@@ -107,8 +139,22 @@ fn a_step_that_does_not_fit_is_refused() {
     assert!(refused(runner, &[1], &|sequence| sequence.start = usize::MAX).contains("hold fewer"));
     assert!(refused(runner, &[1], &|sequence| sequence.blocks = vec![256]).contains("no block 256"));
     assert!(refused(runner, &[1], &|sequence| sequence.state = 16).contains("no state 16"));
-    assert!(runner.cache.copy_block(0, 256).unwrap_err().to_string().contains("no block 256"));
-    assert!(runner.cache.copy_state(16, 0).unwrap_err().to_string().contains("no state 16"));
+    assert!(
+        runner
+            .cache
+            .copy_block(0, 256)
+            .unwrap_err()
+            .to_string()
+            .contains("no block 256")
+    );
+    assert!(
+        runner
+            .cache
+            .copy_state(16, 0)
+            .unwrap_err()
+            .to_string()
+            .contains("no state 16")
+    );
 
     let other = Case::read("qwen3_5_moe").model();
     let size = runner.cache.size();
@@ -126,8 +172,14 @@ fn an_empty_step_gives_no_rows() {
     let mut runner = Runner::new(case.model(), Order::Following);
     assert_eq!(runner.step(&mut []).size(), [0, 96]);
     let mut sequence = runner.sequence();
-    assert_eq!(runner.step(&mut [(&mut sequence, &[1, 2], LogitRows::None)]).size(), [0, 96]);
-    assert_eq!(runner.step(&mut [(&mut sequence, &[3], LogitRows::Last)]).size(), [1, 96]);
+    assert_eq!(
+        runner.step(&mut [(&mut sequence, &[1, 2], LogitRows::None)]).size(),
+        [0, 96]
+    );
+    assert_eq!(
+        runner.step(&mut [(&mut sequence, &[3], LogitRows::Last)]).size(),
+        [1, 96]
+    );
 }
 
 #[test]
@@ -141,6 +193,11 @@ fn sizes_are_told() {
     assert_eq!(spec.kv_bytes_per_token, 2 * 2 * 2 * 16 * 4);
     // Two layers of 3 inputs of 80 channels, and of 4 heads of 8 x 12.
     assert_eq!(spec.state_bytes_per_sequence, 2 * (3 * 80 + 4 * 8 * 12) * 4);
-    let numbers = case.weights.tensors.iter().map(|(_, shape)| shape.iter().product::<i64>() as u64).sum::<u64>();
+    let numbers = case
+        .weights
+        .tensors
+        .iter()
+        .map(|(_, shape)| shape.iter().product::<i64>() as u64)
+        .sum::<u64>();
     assert_eq!(spec.parameters, numbers);
 }

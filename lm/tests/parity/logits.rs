@@ -80,7 +80,10 @@ fn one_by_one(case: &Case, order: Order) {
     let mut runner = Runner::new(case.model(), order);
     for (prompt, expected) in case.prompts.iter().zip(&case.logits) {
         let mut sequence = runner.sequence();
-        let rows = prompt.iter().map(|token| runner.run(&mut sequence, &[*token])).collect::<Vec<_>>();
+        let rows = prompt
+            .iter()
+            .map(|token| runner.run(&mut sequence, &[*token]))
+            .collect::<Vec<_>>();
         assert_close(&last(&Tensor::cat(&rows, 0), expected), expected);
     }
 }
@@ -105,8 +108,12 @@ fn together(case: &Case) {
 /// The first prompt goes on token by token, while the others come in pieces.
 fn pieces(case: &Case, order: Order) {
     let mut runner = Runner::new(case.model(), order);
-    let [short, middle, long] = &case.prompts[..] else { panic!("three prompts") };
-    let [_, of_middle, of_long] = &case.logits[..] else { panic!("three prompts") };
+    let [short, middle, long] = &case.prompts[..] else {
+        panic!("three prompts")
+    };
+    let [_, of_middle, of_long] = &case.logits[..] else {
+        panic!("three prompts")
+    };
     let mut sequences = [runner.sequence(), runner.sequence(), runner.sequence()];
     runner.feed(&mut sequences[0], short);
     let (mut rows_of_middle, mut rows_of_long) = (Vec::new(), Vec::new());
@@ -114,8 +121,10 @@ fn pieces(case: &Case, order: Order) {
     let mut middle = middle.chunks(3);
     for (piece, token) in long.chunks(7).zip(&case.continuations[0]) {
         let [first, second, third] = &mut sequences;
-        let mut parts =
-            vec![(first, std::slice::from_ref(token), LogitRows::All), (third, piece, LogitRows::All)];
+        let mut parts = vec![
+            (first, std::slice::from_ref(token), LogitRows::All),
+            (third, piece, LogitRows::All),
+        ];
         let next = middle.next();
         parts.extend(next.map(|piece| (second, piece, LogitRows::All)));
         let rows = runner.step(&mut parts);
@@ -148,7 +157,10 @@ fn greedy(case: &Case, order: Order) {
             .map(|(sequence, tokens)| (sequence, &tokens[tokens.len() - 1..], LogitRows::Last))
             .collect::<Vec<_>>();
         let rows = runner.step(&mut parts);
-        for (tokens, next) in tokens.iter_mut().zip(Vec::<i64>::try_from(rows.argmax(1, false)).unwrap()) {
+        for (tokens, next) in tokens
+            .iter_mut()
+            .zip(Vec::<i64>::try_from(rows.argmax(1, false)).unwrap())
+        {
             tokens.push(next);
         }
     }
@@ -164,7 +176,10 @@ fn experts_that_are_stored_apart() {
         assert_eq!(model.spec(), case.model().spec());
         let mut runner = Runner::new(model, Order::Following);
         let mut sequence = runner.sequence();
-        assert_close(&last(&runner.run(&mut sequence, &case.prompts[2]), &case.logits[2]), &case.logits[2]);
+        assert_close(
+            &last(&runner.run(&mut sequence, &case.prompts[2]), &case.logits[2]),
+            &case.logits[2],
+        );
     }
 }
 

@@ -16,7 +16,11 @@ fn alone(case: &Case, text: &[i64]) -> Tensor {
 fn branches(name: &str, order: Order, prefix: usize) {
     let case = Case::read(name);
     let mut runner = Runner::new(case.model(), order);
-    let text = |number: i64, len: i64| (0..len).map(|place| (number * 31 + place * 17) % 96).collect::<Vec<_>>();
+    let text = |number: i64, len: i64| {
+        (0..len)
+            .map(|place| (number * 31 + place * 17) % 96)
+            .collect::<Vec<_>>()
+    };
     let prompt = case.prompts[2][..prefix].to_vec();
     let mut root = runner.sequence();
     runner.feed(&mut root, &prompt);
@@ -53,7 +57,14 @@ fn branches(name: &str, order: Order, prefix: usize) {
 
 #[test]
 fn a_shared_prefix_is_the_same_as_separate_ones() {
-    for name in ["llama_tied", "llama_linear", "qwen3", "mistral_window", "qwen2_window", "qwen3_5_moe"] {
+    for name in [
+        "llama_tied",
+        "llama_linear",
+        "qwen3",
+        "mistral_window",
+        "qwen2_window",
+        "qwen3_5_moe",
+    ] {
         for order in [Order::Following, Order::Scattered] {
             // Ends in a block, at the end of one, and before there is anything worth sharing.
             for prefix in [61, 64, 3] {
@@ -95,7 +106,10 @@ fn a_copy_does_not_change_with_its_original() {
         runner.feed(&mut original, &prompt[..10]);
         let mut copy = runner.fork(&original);
         runner.feed(&mut original, &[90, 91, 92]);
-        assert_close(&runner.run(&mut copy, &prompt[10..]), &alone(&case, prompt).narrow(0, 10, 7));
+        assert_close(
+            &runner.run(&mut copy, &prompt[10..]),
+            &alone(&case, prompt).narrow(0, 10, 7),
+        );
     }
 }
 
@@ -106,7 +120,11 @@ fn a_slot_is_forgotten_when_a_sequence_begins() {
     let mut sequence = runner.sequence();
     runner.feed(&mut sequence, &case.prompts[2]);
     for len in [1, 17] {
-        let mut next = Sequence { len: 0, blocks: sequence.blocks.clone(), state: sequence.state };
+        let mut next = Sequence {
+            len: 0,
+            blocks: sequence.blocks.clone(),
+            state: sequence.state,
+        };
         let text = &case.prompts[1][..len];
         assert_close(&runner.run(&mut next, text), &alone(&case, text));
     }
@@ -123,8 +141,16 @@ fn what_is_not_finite_stays_in_its_sequence() {
     runner.model.replace_weights(&case.weights).unwrap();
     // Two sequences take its blocks and read them together.
     let mut sequences = [
-        Sequence { len: 0, blocks: sequence.blocks[..9].to_vec(), state: 0 },
-        Sequence { len: 0, blocks: sequence.blocks[9..].to_vec(), state: 1 },
+        Sequence {
+            len: 0,
+            blocks: sequence.blocks[..9].to_vec(),
+            state: 0,
+        },
+        Sequence {
+            len: 0,
+            blocks: sequence.blocks[9..].to_vec(),
+            state: 1,
+        },
     ];
     for round in 0..17 {
         let token = case.prompts[1][round];

@@ -28,7 +28,12 @@ impl Case {
         let case: Value = serde_json::from_str(&text).unwrap();
         let lists = |key: &str| serde_json::from_value::<Vec<Vec<i64>>>(case[key].clone()).unwrap();
         let tensors = serde_json::from_value::<Vec<(String, Vec<i64>)>>(Value::Array(
-            case["tensors"].as_object().unwrap().iter().map(|(name, shape)| serde_json::json!([name, shape])).collect(),
+            case["tensors"]
+                .as_object()
+                .unwrap()
+                .iter()
+                .map(|(name, shape)| serde_json::json!([name, shape]))
+                .collect(),
         ));
         let mut logits = Tensor::read_safetensors(folder.join(format!("{name}.safetensors"))).unwrap();
         logits.sort_by(|one, other| one.0.cmp(&other.0));
@@ -73,7 +78,11 @@ impl Formula {
             state ^= state >> 31;
             let unit = (state >> 40) as f32 / (1 << 23) as f32 - 1.0;
             if name.contains("norm") {
-                (if name.contains("linear_attn") { 0.75 } else { self.centre }) + 0.25 * unit
+                (if name.contains("linear_attn") {
+                    0.75
+                } else {
+                    self.centre
+                }) + 0.25 * unit
             } else if name.contains("embed") || name.contains("lm_head") {
                 0.25 * unit
             } else {
@@ -101,7 +110,10 @@ impl Weights for Formula {
 
     fn get(&self, name: &str, kind: Kind, device: Device) -> Result<Tensor> {
         let Some((_, shape)) = self.tensors.iter().find(|(known, _)| known == name) else {
-            return Err(LmError::MissingTensor { name: name.into(), model_type: "a test".into() });
+            return Err(LmError::MissingTensor {
+                name: name.into(),
+                model_type: "a test".into(),
+            });
         };
         Ok(self.values(name, shape).to_kind(kind).to_device(device))
     }
@@ -116,8 +128,16 @@ impl Apart {
     fn part(&self, name: &str) -> Option<(String, i64, bool)> {
         let (layer, rest) = name.split_once(".experts.")?;
         let (expert, projection) = rest.split_once('.')?;
-        let fused = if projection == "down_proj.weight" { "down_proj" } else { "gate_up_proj" };
-        Some((format!("{layer}.experts.{fused}"), expert.parse().ok()?, projection == "up_proj.weight"))
+        let fused = if projection == "down_proj.weight" {
+            "down_proj"
+        } else {
+            "gate_up_proj"
+        };
+        Some((
+            format!("{layer}.experts.{fused}"),
+            expert.parse().ok()?,
+            projection == "up_proj.weight",
+        ))
     }
 }
 
@@ -142,7 +162,11 @@ impl Weights for Apart {
             for expert in 0..experts {
                 for &(part, rows) in &parts {
                     let name = format!("{at}.{expert}.{part}.weight");
-                    tensors.push(TensorInfo { name, shape: vec![rows, columns], dtype: Dtype::F32 });
+                    tensors.push(TensorInfo {
+                        name,
+                        shape: vec![rows, columns],
+                        dtype: Dtype::F32,
+                    });
                 }
             }
         }
@@ -154,7 +178,9 @@ impl Weights for Apart {
     }
 
     fn get(&self, name: &str, kind: Kind, device: Device) -> Result<Tensor> {
-        let Some((fused, expert, second)) = self.part(name) else { return self.0.get(name, kind, device) };
+        let Some((fused, expert, second)) = self.part(name) else {
+            return self.0.get(name, kind, device);
+        };
         let all = self.0.get(&fused, kind, device)?.get(expert);
         if fused.ends_with("down_proj") {
             return Ok(all);
@@ -192,19 +218,32 @@ pub struct Runner {
 impl Runner {
     pub fn new(model: Box<dyn CausalLm>, order: Order) -> Self {
         const BLOCKS: u32 = 256;
-        let size = CacheSize { block_tokens: BLOCK_TOKENS, blocks: BLOCKS as usize, states: 16 };
+        let size = CacheSize {
+            block_tokens: BLOCK_TOKENS,
+            blocks: BLOCKS as usize,
+            states: 16,
+        };
         let cache = model.new_cache(size).unwrap();
         let free = match order {
             // From the end, since the last one is taken first.
             Order::Following => (0..BLOCKS).rev().collect(),
             Order::Scattered => (0..BLOCKS).map(|block| (block * 37 + 5) % BLOCKS).collect(),
         };
-        Self { model, cache, free, states: 0 }
+        Self {
+            model,
+            cache,
+            free,
+            states: 0,
+        }
     }
 
     pub fn sequence(&mut self) -> Sequence {
         self.states += 1;
-        Sequence { len: 0, blocks: Vec::new(), state: self.states - 1 }
+        Sequence {
+            len: 0,
+            blocks: Vec::new(),
+            state: self.states - 1,
+        }
     }
 
     /// Another sequence that goes on from where one is: it shares all blocks that are full.
@@ -212,7 +251,7 @@ impl Runner {
         let mut fork = self.sequence();
         fork.len = from.len;
         fork.blocks = from.blocks[..from.len / BLOCK_TOKENS].to_vec();
-        if from.len % BLOCK_TOKENS > 0 {
+        if !from.len.is_multiple_of(BLOCK_TOKENS) {
             let block = self.free.pop().unwrap();
             self.cache.copy_block(from.blocks[fork.blocks.len()], block).unwrap();
             fork.blocks.push(block);

@@ -49,8 +49,17 @@ fn plain(
         let mut scores = part.f_matmul(&across)?.f_to_kind(Kind::Float)?;
         if let Some(mask) = mask {
             // A mask of one row is that of all rows.
-            let each = mask.size().iter().rev().nth(1).is_some_and(|&rows| rows == len && len > 1);
-            let _ = if each { scores.f_add_(&mask.f_narrow(-2, start, rows)?)? } else { scores.f_add_(mask)? };
+            let each = mask
+                .size()
+                .iter()
+                .rev()
+                .nth(1)
+                .is_some_and(|&rows| rows == len && len > 1);
+            let _ = if each {
+                scores.f_add_(&mask.f_narrow(-2, start, rows)?)?
+            } else {
+                scores.f_add_(mask)?
+            };
         }
         if causal {
             let later = Tensor::f_ones([rows, seen], (Kind::Bool, queries.device()))?.f_triu(start + 1)?;
@@ -67,6 +76,8 @@ fn plain(
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use tch::{Device, Kind, Tensor};
 
     use super::{attend, plain};

@@ -50,17 +50,30 @@ pub(crate) struct Attention {
 impl Attention {
     /// The block `name`.
     pub(crate) fn new(name: &str, shape: AttentionShape, kind: Kind) -> Self {
-        let AttentionShape { hidden, query_heads, key_heads, head_width, .. } = shape;
+        let AttentionShape {
+            hidden,
+            query_heads,
+            key_heads,
+            head_width,
+            ..
+        } = shape;
         let (queries, keys) = (query_heads * head_width, key_heads * head_width);
         // A gated projection holds queries and gate of each head side by side.
         let half = |part: i64| {
             let pick = move |tensor: &Tensor| {
-                Ok(tensor.f_reshape([query_heads, 2, head_width, -1])?.f_select(1, part)?.f_flatten(0, 1)?)
+                Ok(tensor
+                    .f_reshape([query_heads, 2, head_width, -1])?
+                    .f_select(1, part)?
+                    .f_flatten(0, 1)?)
             };
             Projection::picked(format!("{name}.q_proj"), 2 * queries, queries, Arc::new(pick))
         };
         let mut parts = vec![
-            if shape.gated { half(0) } else { Projection::new(format!("{name}.q_proj"), queries) },
+            if shape.gated {
+                half(0)
+            } else {
+                Projection::new(format!("{name}.q_proj"), queries)
+            },
             Projection::new(format!("{name}.k_proj"), keys),
             Projection::new(format!("{name}.v_proj"), keys),
         ];
@@ -90,11 +103,19 @@ impl Attention {
         destination: &Destination,
         layer: &mut AttentionLayer,
     ) -> Result<()> {
-        let AttentionShape { query_heads, key_heads, head_width, .. } = self.shape;
+        let AttentionShape {
+            query_heads,
+            key_heads,
+            head_width,
+            ..
+        } = self.shape;
         let len = rows.size2()?.0;
         let (queries, keys) = (query_heads * head_width, key_heads * head_width);
         let projected = self.input.forward(rows)?;
-        let mut rotated = projected.f_narrow(1, 0, queries + keys)?.f_view([len, query_heads + key_heads, head_width])?;
+        let mut rotated =
+            projected
+                .f_narrow(1, 0, queries + keys)?
+                .f_view([len, query_heads + key_heads, head_width])?;
         if let Some(norm) = &self.norm {
             norm.apply(&mut rotated)?;
         }
@@ -106,7 +127,9 @@ impl Attention {
         }
         let group = query_heads / key_heads;
         let heads = Heads {
-            queries: projected.f_narrow(1, 0, queries)?.f_view([len, key_heads, group, head_width])?,
+            queries: projected
+                .f_narrow(1, 0, queries)?
+                .f_view([len, key_heads, group, head_width])?,
             fresh: written.f_view([len, 2, key_heads, head_width])?,
             scale: 1.0 / (head_width as f64).sqrt(),
         };
@@ -187,16 +210,21 @@ impl Heads {
             Sight::Causal => self.spread(&queries, &keys, &values, None),
             Sight::Mask(mask) => self.spread(&queries, &keys, &values, Some(mask)),
             Sight::Each(mask) => {
-                let own = |tensor: &Tensor| -> Result<Tensor> {
-                    Ok(tensor.f_unflatten(0, [rows, -1])?.f_transpose(1, 2)?)
-                };
+                let own =
+                    |tensor: &Tensor| -> Result<Tensor> { Ok(tensor.f_unflatten(0, [rows, -1])?.f_transpose(1, 2)?) };
                 attend(&queries, &own(&keys)?, &own(&values)?, Some(mask), false, self.scale)
             }
         }
     }
 
     /// Rows of one sequence that do not see all keys; without a mask they see those up to themselves.
-    fn spread(&self, queries: &Tensor, keys: &Tensor, values: &Tensor, mask: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
+    fn spread(
+        &self,
+        queries: &Tensor,
+        keys: &Tensor,
+        values: &Tensor,
+        mask: Option<&Tensor>,
+    ) -> Result<(Tensor, Tensor)> {
         let (_, key_heads, group, width) = queries.size4()?;
         let tokens = keys.size3()?.0;
         let every = |tensor: &Tensor| -> Result<Tensor> {
@@ -204,7 +232,14 @@ impl Heads {
             Ok(heads.f_expand([key_heads, group, tokens, width], false)?)
         };
         let queries = queries.f_permute([1, 2, 0, 3])?;
-        let (output, sum) = attend(&queries, &every(keys)?, &every(values)?, mask, mask.is_none(), self.scale)?;
+        let (output, sum) = attend(
+            &queries,
+            &every(keys)?,
+            &every(values)?,
+            mask,
+            mask.is_none(),
+            self.scale,
+        )?;
         Ok((output.f_permute([2, 0, 1, 3])?, sum.f_permute([2, 0, 1])?))
     }
 }
@@ -233,7 +268,11 @@ fn put(tensor: &mut Tensor, rows: &Rows, values: &Tensor) -> Result<()> {
 /// Puts two parts of the same rows together: outputs are weighted by the share of their scores in all scores.
 fn merge(output: &mut Tensor, sums: &mut Tensor, rows: &Rows, new: &Tensor, sum: &Tensor) -> Result<()> {
     let (mut old, old_sum) = (pick(output, rows)?, pick(sums, rows)?);
-    let share = sum.f_sub(&old_sum)?.f_sigmoid()?.f_unsqueeze(3)?.f_to_kind(old.f_kind()?)?;
+    let share = sum
+        .f_sub(&old_sum)?
+        .f_sigmoid()?
+        .f_unsqueeze(3)?
+        .f_to_kind(old.f_kind()?)?;
     let merged = old.f_lerp_tensor_(new, &share)?;
     let total = old_sum.f_logaddexp(sum)?;
     if matches!(rows, Rows::List(_)) {

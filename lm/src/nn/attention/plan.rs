@@ -133,12 +133,24 @@ impl StatePlan {
                 rows.push(row);
                 slots.push(slot);
             } else {
-                runs.push(StateRun { start: row, len, slot, fresh: sequence.start == 0 });
+                runs.push(StateRun {
+                    start: row,
+                    len,
+                    slot,
+                    fresh: sequence.start == 0,
+                });
             }
             row += len;
         }
         let list = |numbers: &[i64]| -> Result<Tensor> { Ok(Tensor::f_from_slice(numbers)?.f_to_device(device)?) };
-        let steps = if rows.is_empty() { None } else { Some(StateSteps { rows: list(&rows)?, slots: list(&slots)? }) };
+        let steps = if rows.is_empty() {
+            None
+        } else {
+            Some(StateSteps {
+                rows: list(&rows)?,
+                slots: list(&slots)?,
+            })
+        };
         Ok(Self { runs, steps })
     }
 }
@@ -152,7 +164,9 @@ impl Destination {
                 slots.push(slot(&sequence.blocks, position, block_tokens)?);
             }
         }
-        let follow = slots.windows(2).all(|pair| matches!(pair, [first, second] if first + 1 == *second));
+        let follow = slots
+            .windows(2)
+            .all(|pair| matches!(pair, [first, second] if first + 1 == *second));
         Ok(match slots.first() {
             Some(&first) if follow => Self::Run(first),
             _ => Self::Slots(Tensor::f_from_slice(&slots)?.f_to_device(device)?),
@@ -211,7 +225,12 @@ impl AttentionPlan {
         let mut sequences = Vec::with_capacity(step.sequences.len());
         for sequence in &step.sequences {
             let (len, start) = (sequence.len, sequence.start);
-            sequences.push(Sequence { row, len, start, blocks: &sequence.blocks });
+            sequences.push(Sequence {
+                row,
+                len,
+                start,
+                blocks: &sequence.blocks,
+            });
             row += len;
         }
         let mut planner = Planner {
@@ -242,18 +261,32 @@ impl AttentionPlan {
 impl<'a> Planner<'a> {
     /// Plans sequences whose blocks are the same up to block `depth`, and whose tokens are planned up to block `planned`.
     fn share(&mut self, sequences: &[Sequence<'a>], depth: usize, planned: usize) -> Result<()> {
-        let Some((head, rest)) = sequences.split_first() else { return Ok(()) };
+        let Some((head, rest)) = sequences.split_first() else {
+            return Ok(());
+        };
         if rest.is_empty() {
             return self.own(*head, planned * self.block_tokens);
         }
         // Only blocks that all have filled before this step.
-        let filled = sequences.iter().map(|sequence| sequence.start / self.block_tokens).min().unwrap_or(0);
-        let same = |block: &usize| rest.iter().all(|other| other.blocks.get(*block) == head.blocks.get(*block));
+        let filled = sequences
+            .iter()
+            .map(|sequence| sequence.start / self.block_tokens)
+            .min()
+            .unwrap_or(0);
+        let same = |block: &usize| {
+            rest.iter()
+                .all(|other| other.blocks.get(*block) == head.blocks.get(*block))
+        };
         let common = (depth..filled).take_while(same).count() + depth;
         let planned = if common >= planned + SHARED_BLOCKS {
             let keys = self.cached(head.blocks, planned * self.block_tokens, common * self.block_tokens)?;
             let rows = self.rows_of(sequences)?;
-            self.further.push(Part { rows, keys, sight: Sight::All, first: false });
+            self.further.push(Part {
+                rows,
+                keys,
+                sight: Sight::All,
+                first: false,
+            });
             common
         } else {
             planned
@@ -282,11 +315,21 @@ impl<'a> Planner<'a> {
         }
         let (row, len) = (number(sequence.row)?, number(sequence.len)?);
         let rows = self.rows_of(&[sequence])?;
-        self.first.push(Part { rows, keys: Keys::Step(row, len), sight: Sight::Causal, first: true });
+        self.first.push(Part {
+            rows,
+            keys: Keys::Step(row, len),
+            sight: Sight::Causal,
+            first: true,
+        });
         if from < sequence.start {
             let keys = self.cached(sequence.blocks, from, sequence.start)?;
             let rows = self.rows_of(&[sequence])?;
-            self.further.push(Part { rows, keys, sight: Sight::All, first: false });
+            self.further.push(Part {
+                rows,
+                keys,
+                sight: Sight::All,
+                first: false,
+            });
         }
         Ok(())
     }
@@ -300,12 +343,22 @@ impl<'a> Planner<'a> {
         }
         let keys = self.cached(sequence.blocks, from, sequence.end())?;
         let options = (Kind::Int64, self.device);
-        let queries = Tensor::f_arange_start(number(sequence.start)?, number(sequence.end())?, options)?.f_unsqueeze(1)?;
-        let distance = queries.f_sub(&Tensor::f_arange_start(number(from)?, number(sequence.end())?, options)?)?;
+        let queries =
+            Tensor::f_arange_start(number(sequence.start)?, number(sequence.end())?, options)?.f_unsqueeze(1)?;
+        let distance = queries.f_sub(&Tensor::f_arange_start(
+            number(from)?,
+            number(sequence.end())?,
+            options,
+        )?)?;
         let hidden = distance.f_lt(0)?.f_logical_or(&distance.f_ge(number(window)?)?)?;
         let sight = Sight::Mask(mask(&hidden)?);
         let rows = self.rows_of(&[sequence])?;
-        self.first.push(Part { rows, keys, sight, first: true });
+        self.first.push(Part {
+            rows,
+            keys,
+            sight,
+            first: true,
+        });
         Ok(())
     }
 
@@ -327,7 +380,12 @@ impl<'a> Planner<'a> {
             for End { sequence, from } in ends {
                 let keys = self.cached(sequence.blocks, from, sequence.end())?;
                 let rows = self.rows_of(&[sequence])?;
-                self.first.push(Part { rows, keys, sight: Sight::All, first: true });
+                self.first.push(Part {
+                    rows,
+                    keys,
+                    sight: Sight::All,
+                    first: true,
+                });
             }
         }
         Ok(())
@@ -335,14 +393,23 @@ impl<'a> Planner<'a> {
 
     fn each(&mut self, ends: &[End<'a>]) -> Result<()> {
         let block_tokens = self.block_tokens;
-        let spans = ends.iter().map(|end| (end.from / block_tokens, end.sequence.end().div_ceil(block_tokens)));
+        let spans = ends
+            .iter()
+            .map(|end| (end.from / block_tokens, end.sequence.end().div_ceil(block_tokens)));
         let width = spans.clone().map(|(from, to)| to - from).max().unwrap_or(0);
-        let (mut blocks, mut bounds) = (Vec::with_capacity(ends.len() * width), Vec::with_capacity(2 * ends.len()));
+        let (mut blocks, mut bounds) = (
+            Vec::with_capacity(ends.len() * width),
+            Vec::with_capacity(2 * ends.len()),
+        );
         for (end, (from, to)) in ends.iter().zip(spans) {
             // What is missing to the common width is filled with a block of the sequence itself.
             let own = end.sequence.blocks.get(from..to).unwrap_or_default();
             let filler = own.first().copied().unwrap_or_default();
-            blocks.extend(own.iter().chain(std::iter::repeat_n(&filler, width - own.len())).map(|&block| i64::from(block)));
+            blocks.extend(
+                own.iter()
+                    .chain(std::iter::repeat_n(&filler, width - own.len()))
+                    .map(|&block| i64::from(block)),
+            );
             bounds.push(number(end.from - from * block_tokens)?);
             bounds.push(number(end.sequence.end() - from * block_tokens)?);
         }
@@ -354,7 +421,12 @@ impl<'a> Planner<'a> {
         let sight = Sight::Each(mask(&hidden)?.f_unsqueeze(1)?.f_unsqueeze(1)?);
         let rows = self.rows_of(&sequences)?;
         let keys = Keys::Each(self.list(&blocks)?);
-        self.first.push(Part { rows, keys, sight, first: true });
+        self.first.push(Part {
+            rows,
+            keys,
+            sight,
+            first: true,
+        });
         Ok(())
     }
 
@@ -362,14 +434,20 @@ impl<'a> Planner<'a> {
     fn cached(&self, blocks: &[u32], from: usize, to: usize) -> Result<Keys> {
         let (first, last) = (from / self.block_tokens, to.div_ceil(self.block_tokens));
         let blocks = blocks.get(first..last).unwrap_or_default();
-        let follow = blocks.windows(2).all(|pair| matches!(pair, [block, next] if block + 1 == *next));
+        let follow = blocks
+            .windows(2)
+            .all(|pair| matches!(pair, [block, next] if block + 1 == *next));
         let (skip, len) = (number(from % self.block_tokens)?, number(to - from)?);
         if follow {
             let block = i64::from(blocks.first().copied().unwrap_or_default());
             return Ok(Keys::Slots(block * number(self.block_tokens)? + skip, len));
         }
         let blocks = blocks.iter().map(|&block| i64::from(block)).collect::<Vec<_>>();
-        Ok(Keys::Blocks { blocks: self.list(&blocks)?, skip, len })
+        Ok(Keys::Blocks {
+            blocks: self.list(&blocks)?,
+            skip,
+            len,
+        })
     }
 
     /// The rows of some sequences.
@@ -380,7 +458,9 @@ impl<'a> Planner<'a> {
                 rows.push(number(row)?);
             }
         }
-        let follow = rows.windows(2).all(|pair| matches!(pair, [row, next] if row + 1 == *next));
+        let follow = rows
+            .windows(2)
+            .all(|pair| matches!(pair, [row, next] if row + 1 == *next));
         Ok(match rows.first() {
             Some(_) if follow && rows.len() == self.rows => Rows::All,
             Some(&row) if follow => Rows::Run(row, number(rows.len())?),
@@ -397,4 +477,118 @@ impl<'a> Planner<'a> {
 fn mask(hidden: &Tensor) -> Result<Tensor> {
     let mut mask = Tensor::f_zeros(hidden.size(), (Kind::Float, hidden.device()))?;
     Ok(mask.f_masked_fill_(hidden, f64::NEG_INFINITY)?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use tch::Device;
+
+    use super::{AttentionPlan, Keys, Rows, Sight};
+    use crate::model::{LogitRows, Step, StepSequence};
+
+    fn step(sequences: &[(usize, usize, Vec<u32>)]) -> Step {
+        let mut step = Step::default();
+        for (start, len, blocks) in sequences {
+            step.tokens.extend(vec![0; *len]);
+            step.sequences.push(StepSequence {
+                start: *start,
+                len: *len,
+                blocks: blocks.clone(),
+                state: 0,
+                logits: LogitRows::Last,
+            });
+        }
+        step
+    }
+
+    /// Keys, rows and whether it is the first of its rows, of each part.
+    fn parts(step: &Step, window: Option<usize>) -> Vec<String> {
+        let plan = AttentionPlan::new(step, window, 4, 1024, Device::Cpu).unwrap();
+        let list = |tensor: &tch::Tensor| format!("{:?}", Vec::<i64>::try_from(tensor.flatten(0, -1)).unwrap());
+        let part = |part: &super::Part| {
+            let rows = match &part.rows {
+                Rows::All => "all rows".into(),
+                Rows::Run(start, len) => format!("{len} rows from {start}"),
+                Rows::List(rows) => format!("rows {}", list(rows)),
+            };
+            let keys = match &part.keys {
+                Keys::Step(start, len) => format!("step {start}+{len}"),
+                Keys::Slots(start, len) => format!("slots {start}+{len}"),
+                Keys::Blocks { blocks, skip, len } => format!("blocks {} {skip}+{len}", list(blocks)),
+                Keys::Each(blocks) => format!("each {}", list(blocks)),
+            };
+            let sight = match &part.sight {
+                Sight::All => "",
+                Sight::Causal => " causal",
+                Sight::Mask(_) | Sight::Each(_) => " mask",
+            };
+            format!("{}{rows}: {keys}{sight}", if part.first { "" } else { "+ " })
+        };
+        plan.parts.iter().map(part).collect()
+    }
+
+    #[test]
+    fn a_shared_prefix_is_one_part() {
+        let samples = step(&[
+            (14, 1, vec![10, 11, 12, 0]),
+            (13, 1, vec![10, 11, 12, 1]),
+            (15, 1, vec![10, 11, 12, 2]),
+        ]);
+        assert_eq!(
+            parts(&samples, None),
+            ["all rows: each [0, 1, 2] mask", "+ all rows: slots 40+12"]
+        );
+    }
+
+    #[test]
+    fn prefixes_of_prefixes_are_parts_too() {
+        let sequences = step(&[
+            (18, 1, vec![5, 6, 20, 21, 0]),
+            (18, 1, vec![5, 6, 30, 31, 1]),
+            (18, 1, vec![5, 6, 20, 21, 2]),
+            (18, 1, vec![5, 6, 30, 32, 3]),
+            (18, 1, vec![7, 8, 9, 10, 11]),
+        ]);
+        assert_eq!(
+            parts(&sequences, None),
+            [
+                // Those with one block of their own, three, and five; the single block 30 is not worth a part.
+                "rows [0, 2]: each [0, 2] mask",
+                "rows [1, 3]: each [30, 31, 1, 30, 32, 3] mask",
+                "1 rows from 4: slots 28+19",
+                "+ 4 rows from 0: slots 20+8",
+                "+ rows [0, 2]: slots 80+8",
+            ]
+        );
+    }
+
+    #[test]
+    fn prompts_see_themselves_and_what_was_before() {
+        let sequences = step(&[(8, 5, vec![3, 9, 1, 2]), (0, 3, vec![7]), (6, 1, vec![5, 6])]);
+        assert_eq!(
+            parts(&sequences, None),
+            [
+                "3 rows from 5: step 5+3 causal",
+                "5 rows from 0: step 0+5 causal",
+                "1 rows from 8: slots 20+7",
+                "+ 5 rows from 0: blocks [3, 9] 0+8",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_window_cuts_what_is_before_it() {
+        let sequences = step(&[(18, 1, vec![0, 1, 2, 3, 4]), (10, 2, vec![5, 6, 7]), (2, 1, vec![8])]);
+        assert_eq!(
+            parts(&sequences, Some(6)),
+            [
+                "2 rows from 1: slots 25+7 mask",
+                "1 rows from 3: slots 32+3",
+                "1 rows from 0: slots 13+6"
+            ]
+        );
+        assert_eq!(parts(&sequences, Some(19)), parts(&sequences, None));
+    }
 }
