@@ -199,7 +199,8 @@ fn main() -> Result<()> {
             best(1)
         );
     };
-    for samples in [1, 4, 16] {
+    let only = number("SAMPLES", 0) as usize;
+    for samples in [1, 4, 16].into_iter().filter(|samples| only == 0 || only == *samples) {
         let seconds = (0..rounds).map(|_| bench.decode(samples)).collect::<Result<Vec<_>>>()?;
         line(&format!("{samples} samples"), samples * NEW_TOKENS, &seconds);
     }
