@@ -296,6 +296,8 @@ fn wrong(key: &str, expected: &str, found: &Value) -> LmError {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
     use serde_json::{Map, Value, json};
 
     use super::Config;

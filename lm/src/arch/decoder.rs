@@ -141,8 +141,8 @@ enum Mixing {
 
 #[derive(Debug)]
 enum Feeding {
-    Mlp(Mlp),
-    Moe(Moe),
+    Mlp(Box<Mlp>),
+    Moe(Box<Moe>),
 }
 
 #[derive(Debug)]
@@ -278,8 +278,8 @@ impl Stack {
             };
             let mlp = format!("{at}.mlp");
             let feed = match layer.feed {
-                Feed::Mlp { width, bias } => Feeding::Mlp(Mlp::new(&mlp, hidden, width, bias, kind)),
-                Feed::Moe(shape) => Feeding::Moe(Moe::new(&mlp, shape, kind)),
+                Feed::Mlp { width, bias } => Feeding::Mlp(Box::new(Mlp::new(&mlp, hidden, width, bias, kind))),
+                Feed::Moe(shape) => Feeding::Moe(Box::new(Moe::new(&mlp, shape, kind))),
             };
             Block {
                 mixer_norm: norm(&format!("{at}.input_layernorm")),

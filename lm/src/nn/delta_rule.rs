@@ -117,6 +117,8 @@ pub(crate) fn chunks(inputs: &Inputs, state: &mut Tensor) -> Result<Tensor> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use tch::{Device, Kind, Tensor};
 
     use super::{Inputs, chunks, step};

@@ -108,6 +108,8 @@ impl Module for HeadNorm {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use tch::{Device, Kind, Tensor};
 
     use super::inverse_root;

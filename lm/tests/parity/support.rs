@@ -251,7 +251,7 @@ impl Runner {
         let mut fork = self.sequence();
         fork.len = from.len;
         fork.blocks = from.blocks[..from.len / BLOCK_TOKENS].to_vec();
-        if from.len % BLOCK_TOKENS > 0 {
+        if !from.len.is_multiple_of(BLOCK_TOKENS) {
             let block = self.free.pop().unwrap();
             self.cache.copy_block(from.blocks[fork.blocks.len()], block).unwrap();
             fork.blocks.push(block);

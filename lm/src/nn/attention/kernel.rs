@@ -76,6 +76,8 @@ fn plain(
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use tch::{Device, Kind, Tensor};
 
     use super::{attend, plain};
