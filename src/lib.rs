@@ -19,6 +19,7 @@ pub mod plan;
 pub mod plot;
 pub mod policy;
 pub mod report;
+pub mod router;
 pub mod sandbox;
 pub mod scheduler;
 pub mod service;

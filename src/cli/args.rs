@@ -7,9 +7,9 @@ use clap::{Args, Parser, Subcommand};
 use super::commands::{
     bench::BenchArgs, config::ConfigArgs, diff::DiffArgs, doctor::DoctorArgs, evolve::EvolveArgs, exec::ExecArgs,
     export::ExportArgs, grade::GradeArgs, init::InitArgs, key::KeyArgs, model::ModelArgs, plot::PlotArgs,
-    policy::PolicyArgs, prompt::PromptArgs, quickstart::QuickstartArgs, report::ReportArgs, runs::RunsArgs,
-    sandbox::SandboxArgs, serve::ServeArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs, watch::WatchArgs,
-    worker::WorkerArgs,
+    policy::PolicyArgs, prompt::PromptArgs, quickstart::QuickstartArgs, report::ReportArgs, router::RouterArgs,
+    runs::RunsArgs, sandbox::SandboxArgs, serve::ServeArgs, show::ShowArgs, sql::SqlArgs, task::TaskArgs,
+    watch::WatchArgs, worker::WorkerArgs,
 };
 use super::printer::Format;
 use super::terminal::ColorChoice;
@@ -165,6 +165,12 @@ pub enum Command {
     Serve(ServeArgs),
     /// Run jobs of a job service on this machine, which may be another one than the server's.
     Worker(WorkerArgs),
+    /// Put one address in front of several servers of the job service.
+    ///
+    /// Each job goes to the server with the least to do, and is found again wherever it is. --config names the file with the servers
+    /// [default: router.toml], which is read again when it changes. It is another file than that of the other commands: of those, the
+    /// router takes the log level and nothing else.
+    Router(RouterArgs),
     /// Make, list and revoke API keys of the job service.
     Key(KeyArgs),
     /// Check this machine: Python, sandbox, store.

@@ -10,6 +10,7 @@ use crate::config::ConfigError;
 use crate::engine::EngineError;
 use crate::plot::PlotError;
 use crate::report::ReportError;
+use crate::router::RouterError;
 use crate::service::ServiceError;
 use crate::worker::WorkerError;
 
@@ -37,6 +38,9 @@ pub enum CliError {
     /// The job service failed.
     #[error(transparent)]
     Service(#[from] ServiceError),
+    /// The router failed.
+    #[error(transparent)]
+    Router(#[from] RouterError),
     /// The worker failed.
     #[error(transparent)]
     Worker(#[from] WorkerError),
@@ -79,6 +83,7 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Config(_) | Self::Service(ServiceError::Insecure { .. }) => 2,
+            Self::Router(RouterError::Config { .. } | RouterError::Service(ServiceError::Insecure { .. })) => 2,
             Self::Interrupted => 130,
             _ => 1,
         }

@@ -75,8 +75,12 @@ pub async fn watch<T>(engine: &Engine, work: impl Future<Output = T>) -> Result<
     }
 }
 
-/// Runs a server to its end: the first Ctrl-C or SIGTERM cancels `stop`, the second breaks the server off.
-pub async fn until_stopped<T>(stop: &CancellationToken, work: impl Future<Output = T>) -> Result<T, CliError> {
+/// Runs a server to its end: the first Ctrl-C or SIGTERM says `stopping` and cancels `stop`, the second breaks the server off.
+pub async fn until_stopped<T>(
+    stop: &CancellationToken,
+    stopping: &str,
+    work: impl Future<Output = T>,
+) -> Result<T, CliError> {
     tokio::pin!(work);
     let failed = |error| CliError::Failed(format!("cannot listen for signals: {error}"));
     let mut interrupts = signal(SignalKind::interrupt()).map_err(failed)?;
@@ -90,7 +94,7 @@ pub async fn until_stopped<T>(stop: &CancellationToken, work: impl Future<Output
         if stop.is_cancelled() {
             return Err(CliError::Interrupted);
         }
-        note("stopping: jobs that run go back into the queue");
+        note(stopping);
         stop.cancel();
     }
 }

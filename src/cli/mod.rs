@@ -58,7 +58,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<(), CliError> {
+fn run(mut cli: Cli) -> Result<(), CliError> {
+    if let args::Command::Router(router) = &mut cli.command {
+        router.file = cli.global.config.take();
+    }
     let context = Context::new(&cli.global)?;
     logging::start(&context.loaded.config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

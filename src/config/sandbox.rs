@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::docker::DockerConfig;
 use super::native::NativeConfig;
+use super::remote::RemoteConfig;
 use super::{ByteSize, machine};
 
 /// How programs run, and the limits of one job.
@@ -44,6 +45,8 @@ pub struct SandboxConfig {
     pub native: NativeConfig,
     /// The container back end.
     pub docker: DockerConfig,
+    /// The back end that hands programs to a job service.
+    pub remote: RemoteConfig,
 }
 
 impl SandboxConfig {

@@ -57,6 +57,10 @@ pub struct ServiceConfig {
     pub upload_depth: u32,
     /// All uploads together.
     pub uploads_size: ByteSize,
+    /// Hours that a submission is kept after the end of its job; 0 to keep none.
+    pub keep_submission_hours: u32,
+    /// All submissions that are kept together; the oldest go first.
+    pub submissions_bytes: ByteSize,
 }
 
 impl ServiceConfig {
@@ -71,6 +75,11 @@ impl ServiceConfig {
     /// Time that the service answers for a job after its end.
     pub fn keep_time(&self) -> Duration {
         Duration::from_secs(u64::from(self.keep_days) * 24 * 3600)
+    }
+
+    /// Time that a submission is kept after the end of its job.
+    pub fn keep_submission_time(&self) -> Duration {
+        Duration::from_secs(u64::from(self.keep_submission_hours) * 3600)
     }
 
     /// Time after which a job is taken from a worker that gives no sign of life.

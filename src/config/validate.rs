@@ -57,6 +57,32 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
         ("sandbox.docker.image", !sandbox.docker.image.is_empty(), NOT_EMPTY),
         ("sandbox.docker.python", !sandbox.docker.python.is_empty(), NOT_EMPTY),
         ("sandbox.docker.starts", sandbox.docker.starts > 0, AT_LEAST_ONE),
+        ("sandbox.remote.key_env", !sandbox.remote.key_env.is_empty(), NOT_EMPTY),
+        (
+            "sandbox.remote.priority",
+            (1..=9).contains(&sandbox.remote.priority),
+            "must be from 1 to 9",
+        ),
+        (
+            "sandbox.remote.connect_seconds",
+            sandbox.remote.connect_seconds > 0,
+            AT_LEAST_ONE,
+        ),
+        (
+            "sandbox.remote.answer_seconds",
+            sandbox.remote.answer_seconds > 0,
+            AT_LEAST_ONE,
+        ),
+        (
+            "sandbox.remote.transfer_seconds",
+            sandbox.remote.transfer_seconds > 0,
+            AT_LEAST_ONE,
+        ),
+        (
+            "sandbox.remote.give_up_seconds",
+            sandbox.remote.give_up_seconds > 0,
+            AT_LEAST_ONE,
+        ),
         ("sandbox.processes", sandbox.processes > 0, AT_LEAST_ONE),
         ("sandbox.scratch_files", sandbox.scratch_files > 0, AT_LEAST_ONE),
         (
@@ -98,6 +124,11 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
         ("service.upload_size", service.upload_size.bytes() > 0, AT_LEAST_ONE),
         ("service.upload_files", service.upload_files > 0, AT_LEAST_ONE),
         ("service.upload_depth", service.upload_depth > 0, AT_LEAST_ONE),
+        (
+            "service.submissions_bytes",
+            service.submissions_bytes.bytes() > 0 || service.keep_submission_hours == 0,
+            "must be above 0, unless service.keep_submission_hours is 0",
+        ),
         ("search.policy", !search.policy.is_empty(), NOT_EMPTY),
         ("search.model", !search.model.is_empty(), NOT_EMPTY),
         ("search.steps", search.steps > 0, AT_LEAST_ONE),

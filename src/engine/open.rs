@@ -30,6 +30,7 @@ use crate::plan::ExpandHandler;
 use crate::policy::{PolicyCompare, PolicyTrace};
 use crate::sandbox::{
     DockerExecutor, DockerOptions, Limits, NativeExecutor, NativeOptions, ProcessExecutor, ProcessOptions,
+    RemoteExecutor, RemoteOptions,
 };
 use crate::scheduler::{
     Overviews, Sandbox, Sandboxes, Scheduler, Services, SummariesInWork, sweep_work_dir, this_process,
@@ -329,7 +330,7 @@ pub fn sandboxes(config: &Config, hidden: PathBuf) -> Result<Sandboxes> {
     };
     let native = Arc::new(NativeExecutor::new(NativeOptions {
         rootfs,
-        hidden: vec![hidden],
+        hidden: vec![hidden.clone()],
         warm_cpus: config.sandbox.cpus,
         ..NativeOptions::new(native_python).with_warm_pool()
     })?);
@@ -344,6 +345,19 @@ pub fn sandboxes(config: &Config, hidden: PathBuf) -> Result<Sandboxes> {
         standby: docker.standby as usize,
         ..DockerOptions::new(&docker.image)
     }));
+    let remote = &config.sandbox.remote;
+    let [connect, answer, transfer, give_up] = remote.times();
+    let remote = RemoteExecutor::new(RemoteOptions {
+        key_env: remote.key_env.clone(),
+        resource_type: remote.resource_type,
+        priority: remote.priority,
+        insecure: remote.insecure,
+        connect,
+        answer,
+        transfer,
+        give_up,
+        ..RemoteOptions::new(&remote.url, hidden.join("remote"))
+    });
     Ok([
         (
             "docker".to_owned(),
@@ -356,6 +370,14 @@ pub fn sandboxes(config: &Config, hidden: PathBuf) -> Result<Sandboxes> {
             "native".to_owned(),
             Sandbox {
                 executor: Arc::clone(&native) as _,
+                evaluator: Arc::clone(&native) as _,
+            },
+        ),
+        (
+            "remote".to_owned(),
+            // What scores a submission stays here.
+            Sandbox {
+                executor: Arc::new(remote),
                 evaluator: native,
             },
         ),

@@ -50,6 +50,16 @@ pub enum SandboxError {
         /// What went wrong.
         reason: String,
     },
+    /// The job service did not do what was asked of it; trying again later may help.
+    #[error("the job service at {url} {reason}. {advice}")]
+    Service {
+        /// Its address.
+        url: String,
+        /// What it did or said.
+        reason: String,
+        /// What the user can do.
+        advice: String,
+    },
     /// A file or directory of the back end itself.
     #[error("sandbox: cannot {action} {}: {source}", path.display())]
     Io {
@@ -77,7 +87,7 @@ impl SandboxError {
             | Self::Engine { .. }
             | Self::Image { .. }
             | Self::Interpreter { .. } => ErrorClass::Config,
-            Self::Io { .. } | Self::Helper(_) => ErrorClass::Infra,
+            Self::Io { .. } | Self::Helper(_) | Self::Service { .. } => ErrorClass::Infra,
             Self::Cancelled => ErrorClass::Cancelled,
         }
     }

@@ -17,6 +17,11 @@ pub trait Executor: Send + Sync + Debug {
     /// Name as used in statements and stored with jobs.
     fn name(&self) -> &str;
 
+    /// Whether programs run on other machines, so that they take no place on this one.
+    fn runs_elsewhere(&self) -> bool {
+        false
+    }
+
     /// Runs a job to its end. A program that fails is an outcome, not an error.
     async fn run(&self, job: JobSpec, cancel: &CancellationToken) -> Result<JobOutcome, SandboxError>;
 

@@ -121,12 +121,7 @@ impl JobSpec {
     /// Refuses a job that no back end could run.
     pub fn check(&self) -> Result<(), SandboxError> {
         self.limits.check()?;
-        let plain = !self.output_name.is_empty()
-            && !self.output_name.contains(['/', '\0'])
-            && self.output_name != "."
-            && self.output_name != ".."
-            && self.output_name != PROGRAM_NAME;
-        if !plain {
+        if !is_output_name(&self.output_name) {
             return Err(SandboxError::Config(format!(
                 "the submission must be a plain file name other than {PROGRAM_NAME}, not {:?}",
                 self.output_name
@@ -165,6 +160,11 @@ impl JobSpec {
         }
         Ok(())
     }
+}
+
+/// Whether a program can be asked to write something of this name: a plain name other than its own.
+pub(crate) fn is_output_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != ".." && name != PROGRAM_NAME
 }
 
 /// Name of the candidate's program in its working directory.

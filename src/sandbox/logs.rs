@@ -90,17 +90,28 @@ impl LogBuffer {
     /// What was kept.
     pub(crate) fn finish(self) -> CapturedLog {
         let Self { head, tail, bytes, .. } = self;
-        let tail: Vec<u8> = tail.into();
-        let dropped = bytes - (head.len() + tail.len()) as u64;
+        CapturedLog::of_ends(head, &Vec::from(tail), bytes)
+    }
+}
+
+impl CapturedLog {
+    /// A log of which the beginning and the end are kept.
+    pub(crate) fn of_ends(head: Vec<u8>, tail: &[u8], bytes: u64) -> Self {
+        let dropped = bytes.saturating_sub((head.len() + tail.len()) as u64);
         let truncated = dropped > 0;
         let mut kept = head;
         if truncated {
             kept.extend_from_slice(format!("\n[... {dropped} bytes left out ...]\n").as_bytes());
         }
-        kept.extend_from_slice(&tail);
+        kept.extend_from_slice(tail);
+        Self::of_kept(kept, bytes, truncated)
+    }
+
+    /// A log as it was kept, of so many bytes.
+    pub(crate) fn of_kept(kept: Vec<u8>, bytes: u64, truncated: bool) -> Self {
         let head_end = text_boundary(&kept, kept.len().min(EXCERPT_BYTES));
         let tail_start = text_boundary(&kept, kept.len().saturating_sub(EXCERPT_BYTES).max(head_end));
-        CapturedLog {
+        Self {
             head: String::from_utf8_lossy(&kept[..head_end]).into_owned(),
             tail: String::from_utf8_lossy(&kept[tail_start..]).into_owned(),
             bytes,

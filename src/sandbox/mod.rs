@@ -25,6 +25,7 @@ mod observe;
 mod outcome;
 mod probe;
 mod process;
+mod remote;
 mod report;
 mod scratch;
 #[cfg(target_os = "linux")]
@@ -43,6 +44,7 @@ pub use error::SandboxError;
 pub use executor::{Evaluator, Executor};
 #[cfg(target_os = "linux")]
 pub use image::{BuiltImage, ImageSource, ImageSpec, ImageTarget, REQUIREMENTS, build_image};
+pub(crate) use job::is_output_name;
 pub use job::{EvaluationSpec, JobSpec, Limits, PROGRAM_NAME};
 pub use logs::CapturedLog;
 #[cfg(target_os = "linux")]
@@ -51,6 +53,7 @@ pub use observe::{LogObserver, LogPart, LogStream};
 pub use outcome::{Cause, Collected, Evaluation, JobEnd, JobOutcome, ResultState};
 pub use probe::Probe;
 pub use process::{ProcessExecutor, ProcessOptions};
+pub use remote::{RemoteExecutor, RemoteOptions, ResourceType};
 pub use report::{Capability, CapabilityReport, Grade, IsolationReport, Layer};
 
 /// Whether this process was started as the sandbox helper. The binary asks before anything else: the helper must have

@@ -55,7 +55,7 @@ impl fmt::Display for ResultState {
 }
 
 /// How a job's program ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobEnd {
     /// It exited by itself.

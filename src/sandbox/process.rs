@@ -310,6 +310,7 @@ impl Executor for ProcessExecutor {
         Ok(CapabilityReport {
             backend: BACKEND.to_owned(),
             usable: true,
+            summary: None,
             layers,
         })
     }

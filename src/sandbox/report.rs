@@ -81,6 +81,8 @@ pub struct CapabilityReport {
     pub backend: String,
     /// Every wanted layer is available.
     pub usable: bool,
+    /// What there is to say in the place of layers, by a back end that has none of its own.
+    pub summary: Option<String>,
     /// The layers.
     pub layers: BTreeMap<Layer, Capability>,
 }

@@ -95,6 +95,22 @@ pub enum ServiceError {
     /// A background task failed.
     #[error("a task of the service failed: {0}")]
     Background(#[from] tokio::task::JoinError),
+    /// A text is no key.
+    #[error(
+        "that is no API key: a key is clade_, 12 and 64 letters of 0-9 and a-f with _ between, as `clade key create` prints it"
+    )]
+    NoKey,
+    /// There is a key of this id already.
+    #[error(
+        "there is a key '{key_id}' already, of {name}: a key is taken once; `clade key list` shows it, and one that was revoked \
+         cannot be used again"
+    )]
+    KeyTaken {
+        /// Key.
+        key_id: String,
+        /// Its user.
+        name: String,
+    },
     /// There is no such key.
     #[error("there is no key '{key_id}': `clade key list` shows them")]
     UnknownKey {

@@ -4,20 +4,26 @@
 //! where it was. See `docs/service.md`.
 
 mod access;
-mod api;
+pub(crate) mod api;
 mod chat;
+pub(crate) mod client_address;
 mod error;
 mod figures;
 pub(crate) mod fleet;
+mod listen;
 mod queue;
 mod run;
 mod serve;
+mod submissions;
 mod uploads;
 
-pub use access::{KeyRow, Quotas, Role, all_keys, create_key, revoke_key};
+pub use access::{KeyRow, Quotas, Role, adopt_key, all_keys, create_key, revoke_key};
 pub use error::ServiceError;
+pub(crate) use fleet::wire::suits as versions_suit;
+pub(crate) use listen::Listener;
+pub use listen::Tls;
 pub(crate) use queue::Class;
 pub(crate) use run::{LiveJob, LiveJobs};
 pub(crate) use serve::check_sandbox;
-pub use serve::{ServeOptions, Service, Tls};
-pub(crate) use uploads::unpack_data;
+pub use serve::{ServeOptions, Service};
+pub(crate) use uploads::{Packer, UPLOAD_PREFIX, unpack_data};

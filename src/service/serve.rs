@@ -1,13 +1,9 @@
 //! A server from its start to its end.
 
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum_server::Handle;
-use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -18,8 +14,10 @@ use super::chat::ChatModels;
 use super::error::{Result, ServiceError};
 use super::figures::Figures;
 use super::fleet::{Fleet, FleetParts};
+use super::listen::{Listener, Tls};
 use super::queue::{Class, JobSource, Queue, QueueLimits, Worker};
 use super::run::{Board, DataFinder, LiveJobs, Runner, work};
+use super::submissions::{KeepLimits, Submissions};
 use super::uploads::{UploadLimits, Uploads};
 use crate::engine::Engine;
 use crate::sandbox::Layer;
@@ -31,15 +29,6 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 const RECOVER_EVERY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(15)];
 /// The same in turns, for jobs that ended long ago.
 const FORGET_EVERY: u64 = 240;
-
-/// Certificate and key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tls {
-    /// Certificate chain, PEM.
-    pub certificate: PathBuf,
-    /// Private key, PEM.
-    pub key: PathBuf,
-}
 
 /// How a server is run; the rest is in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,9 +48,7 @@ pub struct ServeOptions {
 /// A server that is about to listen.
 #[derive(Debug)]
 pub struct Service {
-    address: SocketAddr,
-    listener: TcpListener,
-    tls: Option<RustlsConfig>,
+    listener: Listener,
     app: Arc<Shared>,
     runner: Arc<Runner>,
     workers: Vec<Worker>,
@@ -79,15 +66,7 @@ impl Service {
         let config = engine.config().service.clone();
         let sandbox = services.sandbox(&options.executor)?.clone();
         check_sandbox(&sandbox).await?;
-        let tls = match &options.tls {
-            Some(tls) => Some(load(tls).await?),
-            None => None,
-        };
-        let listener = listen(options)?;
-        let address = listener.local_addr().map_err(|source| ServiceError::Address {
-            address: options.address.clone(),
-            source,
-        })?;
+        let listener = Listener::open(&options.address, options.tls.as_ref(), options.insecure).await?;
         let store = engine.store().clone();
         let live = Arc::new(LiveJobs::default());
         let figures = Arc::new(Figures::default());
@@ -105,6 +84,12 @@ impl Service {
             total: config.uploads_size.bytes(),
         };
         let uploads = Arc::new(Uploads::open(store.dir().join("uploads"), limits).await?);
+        let limits = KeepLimits {
+            time: config.keep_submission_time(),
+            total: config.submissions_bytes.bytes(),
+        };
+        let submissions = Arc::new(Submissions::open(store.dir().join("submissions"), limits).await?);
+        submissions.sweep(&queue).await?;
         let finder = || DataFinder::new(Arc::clone(&services), Arc::clone(&uploads), config.data_roots());
         let defaults = DefaultQuotas {
             queued: config.queued_per_user,
@@ -119,6 +104,7 @@ impl Service {
             sandbox,
             data: finder()?,
             live: Arc::clone(&live),
+            submissions: Arc::clone(&submissions),
             warm: engine.config().sandbox.warm,
             extend_every: config.lease() / 6,
         };
@@ -130,6 +116,7 @@ impl Service {
             sandbox: runner.sandbox.clone(),
             data: finder()?,
             live: Arc::clone(&live),
+            submissions: Arc::clone(&submissions),
             warm: runner.warm,
             quarantine_after: config.quarantine_after,
             probe_every: config.probe_time(),
@@ -146,6 +133,7 @@ impl Service {
             stop,
             services: Arc::clone(&services),
             uploads,
+            submissions,
             figures,
             chat: ChatModels::default(),
             access,
@@ -155,9 +143,7 @@ impl Service {
         };
         let workers = workers(&services.owner, options.workers, app.config.gpu_workers);
         Ok(Self {
-            address,
             listener,
-            tls,
             runner: Arc::new(runner),
             app: Arc::new(app),
             workers,
@@ -167,8 +153,7 @@ impl Service {
 
     /// Where it listens.
     pub fn url(&self) -> String {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        self.listener.url()
     }
 
     /// The key that was made because the store had none. It is told once.
@@ -189,20 +174,13 @@ impl Service {
     pub async fn run(self, stop: CancellationToken) -> Result<()> {
         let Self {
             listener,
-            tls,
             app,
             runner,
             workers,
             ..
         } = self;
         let handle = Handle::new();
-        let server = tokio::spawn(serve(
-            listener,
-            tls,
-            router(Arc::clone(&app)),
-            handle.clone(),
-            app.config.head_time(),
-        ));
+        let server = tokio::spawn(listener.serve(router(Arc::clone(&app)), handle.clone(), app.config.head_time()));
         let board: Arc<Board> = Arc::clone(&app.board);
         let mut running = JoinSet::new();
         for worker in workers {
@@ -215,7 +193,7 @@ impl Service {
                 app.stop.clone(),
             ));
         }
-        let tidying = tokio::spawn(tidy(Arc::clone(&app.queue), Arc::clone(&app.fleet)));
+        let tidying = tokio::spawn(tidy(Arc::clone(&app)));
         let mut server = std::pin::pin!(server);
         let mut ended = None;
         tokio::select! {
@@ -237,11 +215,18 @@ impl Service {
     }
 }
 
-/// Refuses a back end that cannot shut programs in here.
+/// Refuses a back end that cannot shut programs in here, or does so elsewhere.
 ///
 /// # Errors
 /// When a layer is missing; the message says which, and what to do.
 pub async fn check_sandbox(sandbox: &crate::scheduler::Sandbox) -> Result<()> {
+    if sandbox.executor.runs_elsewhere() {
+        return Err(ServiceError::Config(format!(
+            "the sandbox {} hands programs to a job service, so neither a job service nor a worker can run with it: name native, docker or \
+             process with --executor",
+            sandbox.executor.name()
+        )));
+    }
     let report = sandbox.executor.capabilities().await?;
     if report.usable {
         return Ok(());
@@ -254,32 +239,6 @@ pub async fn check_sandbox(sandbox: &crate::scheduler::Sandbox) -> Result<()> {
         "the sandbox {} cannot run here: {layer} is missing. {advice}; `clade doctor` lists every layer",
         report.backend
     )))
-}
-
-async fn load(tls: &Tls) -> Result<RustlsConfig> {
-    RustlsConfig::from_pem_file(&tls.certificate, &tls.key)
-        .await
-        .map_err(|source| ServiceError::Tls {
-            certificate: tls.certificate.clone(),
-            key: tls.key.clone(),
-            source,
-        })
-}
-
-/// Listens, but in the clear only where no other machine comes.
-fn listen(options: &ServeOptions) -> Result<TcpListener> {
-    let failed = |source| ServiceError::Address {
-        address: options.address.clone(),
-        source,
-    };
-    let addresses: Vec<SocketAddr> = options.address.to_socket_addrs().map_err(failed)?.collect();
-    let is_open = addresses.iter().any(|address| !address.ip().is_loopback());
-    if is_open && options.tls.is_none() && !options.insecure {
-        return Err(ServiceError::Insecure {
-            address: options.address.clone(),
-        });
-    }
-    TcpListener::bind(&*addresses).map_err(failed)
 }
 
 fn workers(owner: &str, count: u32, gpu_count: u32) -> Vec<Worker> {
@@ -297,37 +256,16 @@ fn workers(owner: &str, count: u32, gpu_count: u32) -> Vec<Worker> {
     named(Class::Cpu, count).chain(named(Class::Gpu, gpu_count)).collect()
 }
 
-async fn serve(
-    listener: TcpListener,
-    tls: Option<RustlsConfig>,
-    router: Router,
-    handle: Handle<SocketAddr>,
-    head_time: Duration,
-) -> std::io::Result<()> {
-    let mut server = axum_server::from_tcp(listener)?
-        .handle(handle)
-        .first_request_timeout(head_time);
-    server.http_builder().http1().header_read_timeout(head_time);
-    match tls {
-        Some(config) => {
-            // Clients may choose HTTP/2 in the handshake.
-            let mut http2 = server.http_builder().http2();
-            http2.keep_alive_interval(head_time).keep_alive_timeout(head_time);
-            let acceptor = RustlsAcceptor::new(config).handshake_timeout(head_time);
-            server.acceptor(acceptor).serve(router.into_make_service()).await
-        }
-        None => server.http1_only().serve(router.into_make_service()).await,
-    }
-}
-
 /// Looks for jobs whose workers are gone, those on other machines and those of a process that shared the store and was killed, and
-/// forgets old ones.
-async fn tidy(queue: Arc<Queue>, fleet: Arc<Fleet>) {
+/// forgets old ones, and old submissions.
+async fn tidy(app: Arc<Shared>) {
+    let (queue, submissions) = (&app.queue, &app.submissions);
     let [shortest, longest] = RECOVER_EVERY;
     let every = (queue.lease() / 4).clamp(shortest, longest);
     for turn in 1_u64.. {
         tokio::time::sleep(every).await;
-        fleet.sweep();
+        app.fleet.sweep();
+        submissions.forget_old();
         match queue.recover().await {
             Ok(0) => {}
             Ok(count) => warn!(count, "jobs of workers that are gone wait again"),
@@ -337,6 +275,11 @@ async fn tidy(queue: Arc<Queue>, fleet: Arc<Fleet>) {
             && let Err(error) = queue.forget_old().await
         {
             warn!(%error, "jobs that ended long ago could not be forgotten");
+        }
+        if turn.is_multiple_of(FORGET_EVERY)
+            && let Err(error) = submissions.sweep(queue).await
+        {
+            warn!(%error, "submissions that belong to no job could not be looked for");
         }
     }
 }

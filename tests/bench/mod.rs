@@ -2,7 +2,7 @@
 
 mod command;
 mod mle_bench;
-mod naturebench;
+pub mod naturebench;
 mod profiles;
 mod protocols;
 mod selection;

@@ -72,7 +72,7 @@ fn write(root: &Path, path: &str, text: &str) {
 }
 
 /// A task with two instances that have published results, and one that has none.
-fn task(place: &Place) {
+pub fn task(place: &Place) {
     let root = &place.path().join("s00000-000-00000-0");
     write(root, "metadata.json", METADATA);
     write(
@@ -94,7 +94,7 @@ fn task(place: &Place) {
     write(root, "environment/Dockerfile.v3", "FROM scratch\n");
 }
 
-fn add(place: &Place) -> Outcome {
+pub fn add(place: &Place) -> Outcome {
     with_python(
         place,
         [
@@ -247,7 +247,7 @@ fn an_output_is_scored_by_instance_against_the_published_results() {
     );
 }
 
-const PROGRAM: &str = r#"import json, os
+pub const PROGRAM: &str = r#"import json, os
 
 for instance, offset in [("cells", 0), ("waves", 1)]:
     with open(os.path.join(os.environ["DATA_DIR"], instance, "train.json")) as f:

@@ -47,6 +47,11 @@ fn the_defaults_are_a_file_to_start_from() {
 fn the_guide_holds_the_defaults() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let guide = read("docs/router.md");
+    assert!(
+        guide.contains(&format!("```toml\n{}```", read("configs/router.toml"))),
+        "docs/router.md: copy configs/router.toml into its toml block"
+    );
     let guide = read("docs/configuration.md");
     let (_, copy) = guide.split_once("```toml\n").unwrap();
     let (copy, _) = copy.split_once("```").unwrap();

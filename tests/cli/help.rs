@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fixture::Place;
 
-const COMMANDS: [&[&str]; 46] = [
+const COMMANDS: [&[&str]; 47] = [
     &[],
     &["init"],
     &["quickstart"],
@@ -45,6 +45,7 @@ const COMMANDS: [&[&str]; 46] = [
     &["grade"],
     &["serve"],
     &["worker"],
+    &["router"],
     &["key"],
     &["key", "create"],
     &["key", "list"],

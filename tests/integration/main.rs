@@ -30,3 +30,6 @@ mod readers;
 mod report;
 #[path = "../service/mod.rs"]
 mod service;
+
+#[path = "../router/mod.rs"]
+mod router;

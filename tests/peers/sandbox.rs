@@ -109,7 +109,7 @@ fn a_program_run_without_isolation_is_marked_in_its_row() {
     assert_eq!(isolation["grade"], "unsandboxed");
     assert_eq!(
         gym.exec("print(1)", &["--sandbox", "podman"]).fails(1),
-        "error: unknown sandbox 'podman': the sandboxes are docker, native, process\n"
+        "error: unknown sandbox 'podman': the sandboxes are docker, native, process, remote\n"
     );
 }
 

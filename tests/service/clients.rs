@@ -25,11 +25,15 @@ async fn the_published_clients_requests_are_taken() {
     if shared::folder().is_none() {
         return;
     }
-    let vectors = shared::vectors("sandbox_client.json");
     // They always ask for a GPU.
     let site = Site::new().set("service.gpu_as_cpu=true");
     let server = site.serve("process", 2);
-    let client = server.client(server.first_key.as_deref().unwrap());
+    hand_in_published_requests(&server.client(server.first_key.as_deref().unwrap())).await;
+}
+
+/// Does what the published clients do, on a service that takes jobs for a GPU and has two workers.
+pub async fn hand_in_published_requests(client: &Client) {
+    let vectors = shared::vectors("sandbox_client.json");
     let mut requests = 0;
     for (number, case) in vectors["cases"].as_array().unwrap().iter().enumerate() {
         for variant in ["evo", "rl"] {
@@ -41,7 +45,7 @@ async fn the_published_clients_requests_are_taken() {
             let accepted = client.post("/api/v1/jobs", &body).await;
             assert_eq!(accepted.status.as_u16(), 200, "{body}: {accepted:?}");
             let job_id = accepted.json()["job_id"].as_str().unwrap().to_owned();
-            let job = poll(&client, &job_id).await;
+            let job = poll(client, &job_id).await;
             // "c" is no program that runs; that is a result, not a fault of the service.
             assert_eq!(
                 (&job["status"], &job["result"]["result"], &job["result"]["score"]),
@@ -77,6 +81,11 @@ async fn a_script_submits_polls_reads_logs_and_cancels() {
     let server = site.serve("native", 2);
     let key = server.first_key.clone().unwrap();
     let url = server.url.clone();
+    run_script(url, key).await;
+}
+
+/// Runs the script of a user.
+pub async fn run_script(url: String, key: String) {
     let output = tokio::task::spawn_blocking(move || {
         Command::new(test_python())
             .arg(own_file("client.py"))

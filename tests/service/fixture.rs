@@ -99,11 +99,16 @@ impl Site {
 
     /// The same with more arguments.
     pub fn serve_with(&self, executor: &str, workers: u32, more: &[&str]) -> Server {
+        self.serve_at("127.0.0.1:0", executor, workers, more)
+    }
+
+    /// The same at an address.
+    pub fn serve_at(&self, address: &str, executor: &str, workers: u32, more: &[&str]) -> Server {
         let workers = workers.to_string();
         let mut arguments = vec![
             "serve",
             "--address",
-            "127.0.0.1:0",
+            address,
             "--executor",
             executor,
             "--workers",
@@ -155,6 +160,13 @@ impl Site {
         rows[0]["key"].as_str().unwrap().to_owned()
     }
 
+    /// Takes a key that another server has made.
+    pub fn adopt(&self, user: &str, role: &str, key: &str) {
+        let arguments = ["key", "create", user, "--role", role, "--key-env", "GIVEN_KEY"];
+        let mut command = self.place.command(arguments);
+        crate::cli::fixture::finish(command.env("GIVEN_KEY", key), "").ok();
+    }
+
     /// Rows of a query on the store.
     pub fn rows(&self, sql: &str) -> Json {
         let text = self.place.run(["sql", "-c", sql, "--format", "json"]).ok();
@@ -172,19 +184,12 @@ impl Site {
 impl Server {
     /// A client with a key.
     pub fn client(&self, key: &str) -> Client {
-        Client {
-            url: self.url.clone(),
-            key: Some(key.to_owned()),
-            http: reqwest::Client::new(),
-        }
+        Client::at(&self.url, key)
     }
 
     /// A client without a key.
     pub fn stranger(&self) -> Client {
-        Client {
-            key: None,
-            ..self.client("")
-        }
+        Client::at(&self.url, "").without_key()
     }
 
     /// Address without its scheme.
@@ -219,6 +224,20 @@ impl Drop for Server {
 }
 
 impl Client {
+    /// A client of a server at an address, with a key.
+    pub fn at(url: &str, key: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            key: Some(key.to_owned()),
+            http: reqwest::Client::new(),
+        }
+    }
+
+    /// The same without its key.
+    pub fn without_key(self) -> Self {
+        Self { key: None, ..self }
+    }
+
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.url)).timeout(LIMIT);
         match &self.key {

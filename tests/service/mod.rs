@@ -1,14 +1,17 @@
 //! The HTTP job service, seen from outside.
 
 mod access;
-mod clients;
-mod contract;
-mod fixture;
+pub mod clients;
+pub mod contract;
+pub mod fixture;
 mod jobs;
 mod kills;
 mod logs;
 mod order;
 mod refusals;
-mod remote;
+pub mod remote;
+mod remote_executor;
+mod remote_jobs;
+mod submissions;
 mod uploads;
 mod workers;

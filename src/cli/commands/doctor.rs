@@ -251,6 +251,7 @@ async fn store(context: &Context, checks: &mut Vec<Check>) {
             })
             .collect();
         let detail = match (missing.is_empty(), report.layers.is_empty()) {
+            (_, true) if report.summary.is_some() => report.summary.clone().unwrap_or_default(),
             (_, true) => "no isolation: for programs you trust".to_owned(),
             (true, false) => format!("all {} layers are there", report.layers.len()),
             (false, false) => format!("not available: {}", missing.join(", ")),

@@ -11,7 +11,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::terminal::note;
 use crate::engine::QueryOutput;
-use crate::service::{Quotas, Role, create_key, revoke_key};
+use crate::service::{Quotas, Role, adopt_key, create_key, revoke_key};
 
 /// Arguments of `clade key`.
 #[derive(Debug, Args)]
@@ -23,6 +23,8 @@ pub struct KeyArgs {
 #[derive(Debug, Subcommand)]
 enum KeyAction {
     /// Make a key and print it. It is shown now and never again: the store keeps a hash.
+    ///
+    /// With --key-env none is made: the key that another server printed opens this one, too, as servers behind a router need it.
     Create {
         /// User: keys of one name see the same jobs.
         name: String,
@@ -45,6 +47,9 @@ enum KeyAction {
         /// Requests in a minute [default: service.requests_per_minute].
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         per_minute: Option<u32>,
+        /// Variable that holds a key of another server, which is taken instead of a new one.
+        #[arg(long, value_name = "NAME")]
+        key_env: Option<String>,
         #[command(flatten)]
         format: FormatArgs,
     },
@@ -69,12 +74,14 @@ pub async fn run(args: KeyArgs, context: &Context) -> Result<(), CliError> {
             queued,
             running,
             per_minute,
+            key_env,
             format,
         } => {
             let name = name.trim();
             if name.is_empty() || name.chars().any(char::is_control) {
                 return Err(CliError::Usage("a key needs the name of its user".to_owned()));
             }
+            let given = key_env.map(|variable| given_key(&variable)).transpose()?;
             let mut printer = context.printer(format.format)?;
             let client = Client::writer(context).await?;
             let engine = client.engine();
@@ -83,14 +90,23 @@ pub async fn run(args: KeyArgs, context: &Context) -> Result<(), CliError> {
                 running,
                 requests_per_minute: per_minute,
             };
-            let (text, key) = create_key(engine.store(), name, role, quotas, engine.now()).await?;
+            let (store, queries, now) = (engine.store(), engine.queries(), engine.now());
+            let (made, key) = match given {
+                Some(text) => (None, adopt_key(store, queries, &text, name, role, quotas, now).await?),
+                None => {
+                    let (text, key) = create_key(store, name, role, quotas, now).await?;
+                    (Some(text), key)
+                }
+            };
             let column = |value: &str| Arc::new(StringArray::from(vec![value])) as ArrayRef;
-            let output = QueryOutput::of_columns(vec![
-                ("key", column(&text)),
+            // Who gives a key has it.
+            let mut columns: Vec<_> = made.iter().map(|text| ("key", column(text))).collect();
+            columns.extend([
                 ("key_id", column(&key.key_id)),
                 ("name", column(&key.name)),
                 ("role", column(key.role.as_str())),
-            ])?;
+            ]);
+            let output = QueryOutput::of_columns(columns)?;
             printer.print(output).await?;
             printer.finish()?;
             client.close().await;
@@ -111,5 +127,15 @@ pub async fn run(args: KeyArgs, context: &Context) -> Result<(), CliError> {
             note(format!("the key {key_id} of {} is refused from now on", key.name));
             Ok(())
         }
+    }
+}
+
+fn given_key(variable: &str) -> Result<String, CliError> {
+    let key = std::env::var(variable).unwrap_or_default();
+    match key.trim() {
+        "" => Err(CliError::Failed(format!(
+            "the variable {variable} holds no API key: put one in it that `clade key create` printed for another server"
+        ))),
+        key => Ok(key.to_owned()),
     }
 }

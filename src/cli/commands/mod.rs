@@ -16,6 +16,7 @@ pub mod policy;
 pub mod prompt;
 pub mod quickstart;
 pub mod report;
+pub mod router;
 pub mod runs;
 pub mod sandbox;
 pub mod serve;
@@ -53,6 +54,7 @@ pub async fn run(command: Command, context: Context) -> Result<(), CliError> {
         Command::Grade(args) => grade::run(args, &context).await,
         Command::Serve(args) => serve::run(args, &context).await,
         Command::Worker(args) => worker::run(args, &context).await,
+        Command::Router(args) => router::run(args).await,
         Command::Key(args) => key::run(args, &context).await,
         Command::Doctor(args) => doctor::run(args, &context).await,
         Command::Config(args) => config::run(args, &context).await,

@@ -13,6 +13,9 @@ use crate::config::Override;
 use crate::engine::OpenMode;
 use crate::service::{ServeOptions, Service, Tls};
 
+/// What is said when it is told to stop.
+const STOPPING: &str = "stopping: jobs that run go back into the queue";
+
 /// Arguments of `clade serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -79,7 +82,7 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<(), CliError> {
         options.executor
     ));
     let stop = CancellationToken::new();
-    interrupt::until_stopped(&stop, service.run(stop.clone())).await??;
+    interrupt::until_stopped(&stop, STOPPING, service.run(stop.clone())).await??;
     engine.close().await;
     note("stopped; what was running goes on at the next start");
     Ok(())

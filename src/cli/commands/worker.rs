@@ -14,6 +14,9 @@ use crate::config::ByteSize;
 use crate::engine::sandboxes;
 use crate::worker::{Worker, WorkerOptions};
 
+/// What is said when it is told to stop.
+const STOPPING: &str = "stopping: jobs that run go back into the queue";
+
 /// Arguments of `clade worker`.
 #[derive(Debug, Args)]
 pub struct WorkerArgs {
@@ -92,7 +95,7 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<(), CliError> {
             args.gpu_slots
         ));
     };
-    interrupt::until_stopped(&stop, worker.run(joined)).await??;
+    interrupt::until_stopped(&stop, STOPPING, worker.run(joined)).await??;
     note("left; what was running goes on elsewhere");
     Ok(())
 }

@@ -235,6 +235,7 @@ impl Executor for DockerExecutor {
         Ok(CapabilityReport {
             backend: BACKEND.to_owned(),
             usable: true,
+            summary: None,
             layers: self
                 .layers()
                 .into_iter()

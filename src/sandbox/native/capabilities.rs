@@ -100,6 +100,7 @@ impl Facts {
         CapabilityReport {
             backend: BACKEND.to_owned(),
             usable,
+            summary: None,
             layers,
         }
     }

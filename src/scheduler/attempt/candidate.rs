@@ -3,11 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::work_dir::WorkDir;
 use crate::gym::{Submission, TaskSplit};
-use crate::sandbox::{CandidateJob, CandidateResult, ResultState, Scoring, run_candidate};
+use crate::sandbox::{
+    CandidateJob, CandidateResult, Evaluation, EvaluationSpec, Evaluator, ResultState, SandboxError, Scoring,
+    run_candidate,
+};
 use crate::scheduler::error::{Result, SchedulerError};
 use crate::scheduler::ids;
 use crate::scheduler::services::Services;
@@ -88,9 +93,15 @@ pub async fn run_program(
     keep: Option<&mut Option<Vec<u8>>>,
 ) -> Result<ProgramResult> {
     let sandbox = services.sandbox(run.sandbox)?;
-    let _slot = tokio::select! {
-        slot = services.job_slots.acquire() => slot.map_err(|_| SchedulerError::Cancelled)?,
-        () = cancel.cancelled() => return Err(SchedulerError::Cancelled),
+    // A program that runs elsewhere takes no place here; its evaluation does.
+    let waiting = SlottedEvaluator {
+        evaluator: &*sandbox.evaluator,
+        slots: &services.job_slots,
+    };
+    let (_slot, evaluator): (_, &dyn Evaluator) = if sandbox.executor.runs_elsewhere() {
+        (None, &waiting)
+    } else {
+        (Some(slot(&services.job_slots, cancel).await?), &*sandbox.evaluator)
     };
     let metric_hash = match run.self_reported {
         true => None,
@@ -128,7 +139,7 @@ pub async fn run_program(
         self_reported: clade_udfs::text::final_validation_score,
         observer: None,
     };
-    let result = run_candidate(&*sandbox.executor, &*sandbox.evaluator, job, cancel).await;
+    let result = run_candidate(&*sandbox.executor, evaluator, job, cancel).await;
     let kept = match (&result, keep) {
         (Ok(candidate), Some(keep)) => match candidate.job.as_ref().and_then(|job| job.submission.as_ref()) {
             Some(submission) => tokio::fs::read(&submission.path).await.map(|bytes| *keep = Some(bytes)),
@@ -147,6 +158,29 @@ pub async fn run_program(
         metric_hash,
         candidate: result?,
     })
+}
+
+/// Waits for a place of this machine.
+async fn slot<'a>(slots: &'a Semaphore, cancel: &CancellationToken) -> Result<SemaphorePermit<'a>, SandboxError> {
+    tokio::select! {
+        slot = slots.acquire() => slot.map_err(|_| SandboxError::Cancelled),
+        () = cancel.cancelled() => Err(SandboxError::Cancelled),
+    }
+}
+
+/// An evaluator that takes a place of this machine for each evaluation.
+#[derive(Debug)]
+struct SlottedEvaluator<'a> {
+    evaluator: &'a dyn Evaluator,
+    slots: &'a Semaphore,
+}
+
+#[async_trait]
+impl Evaluator for SlottedEvaluator<'_> {
+    async fn evaluate(&self, spec: EvaluationSpec, cancel: &CancellationToken) -> Result<Evaluation, SandboxError> {
+        let _slot = slot(self.slots, cancel).await?;
+        self.evaluator.evaluate(spec, cancel).await
+    }
 }
 
 async fn hash_of(path: &Path) -> Result<String> {

@@ -126,6 +126,13 @@ impl SecretHash {
     }
 }
 
+impl Secret {
+    /// What is kept of it, with a salt of its own.
+    pub fn to_hash(&self) -> SecretHash {
+        SecretHash::of(&self.secret, random_hex(SALT_BYTES))
+    }
+}
+
 /// A new key: its text, shown once, and what is kept of it.
 pub fn new_key() -> (String, String, SecretHash) {
     let (key_id, secret) = (random_hex(ID_BYTES), random_hex(SECRET_BYTES));

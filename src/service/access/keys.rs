@@ -3,7 +3,7 @@
 use clade_catalog::{Rows, Store, Txn, Value};
 use datafusion::common::{DataFusionError, ScalarValue};
 
-use super::key::{Role, SecretHash, new_key};
+use super::key::{Role, Secret, SecretHash, new_key};
 use crate::service::error::{Result, ServiceError};
 use crate::session::{Queries, ResultRow};
 
@@ -80,14 +80,45 @@ pub async fn create_key(store: &Store, name: &str, role: Role, quotas: Quotas, n
     Ok((text, key))
 }
 
+/// Takes a key that another server has made; gives its row.
+///
+/// # Errors
+/// When the text is no key, its id is taken, or the store fails.
+pub async fn adopt_key(
+    store: &Store,
+    queries: &Queries,
+    text: &str,
+    name: &str,
+    role: Role,
+    quotas: Quotas,
+    now: i64,
+) -> Result<KeyRow> {
+    let secret: Secret = text.parse().map_err(|_| ServiceError::NoKey)?;
+    if let Some(known) = find(queries, &secret.key_id).await? {
+        return Err(ServiceError::KeyTaken {
+            key_id: known.key_id,
+            name: known.name,
+        });
+    }
+    let key = KeyRow {
+        secret: secret.to_hash(),
+        key_id: secret.key_id,
+        name: name.to_owned(),
+        role,
+        quotas,
+        created_at: now,
+        revoked_at: None,
+    };
+    write(store, &key).await?;
+    Ok(key)
+}
+
 /// Revokes a key; one that was revoked before stays as it is.
 ///
 /// # Errors
 /// When there is none, or the store fails.
 pub async fn revoke_key(store: &Store, queries: &Queries, key_id: &str, now: i64) -> Result<KeyRow> {
-    let sql = format!("SELECT {COLUMNS} FROM {TABLE} WHERE key_id = $key");
-    let found = read(queries, &sql, &[("key", ScalarValue::from(key_id))]).await?;
-    let Some(mut key) = found.into_iter().next() else {
+    let Some(mut key) = find(queries, key_id).await? else {
         return Err(ServiceError::UnknownKey {
             key_id: key_id.to_owned(),
         });
@@ -106,6 +137,12 @@ pub async fn revoke_key(store: &Store, queries: &Queries, key_id: &str, now: i64
 pub async fn all_keys(queries: &Queries) -> Result<Vec<KeyRow>> {
     let sql = format!("SELECT {COLUMNS} FROM {TABLE} ORDER BY created_at, key_id");
     read(queries, &sql, &[]).await
+}
+
+async fn find(queries: &Queries, key_id: &str) -> Result<Option<KeyRow>> {
+    let sql = format!("SELECT {COLUMNS} FROM {TABLE} WHERE key_id = $key");
+    let found = read(queries, &sql, &[("key", ScalarValue::from(key_id))]).await?;
+    Ok(found.into_iter().next())
 }
 
 async fn write(store: &Store, key: &KeyRow) -> Result<()> {

@@ -12,7 +12,7 @@ use clade_catalog::Store;
 use parking_lot::Mutex;
 
 pub use self::key::{Role, Secret};
-pub use self::keys::{KeyRow, Quotas, all_keys, create_key, revoke_key};
+pub use self::keys::{KeyRow, Quotas, adopt_key, all_keys, create_key, revoke_key};
 
 use self::key::SecretHash;
 use self::rate::Rates;

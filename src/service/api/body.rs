@@ -65,7 +65,7 @@ impl LimitedBody {
                     StatusCode::REQUEST_TIMEOUT,
                     "slow_body",
                     "the body did not come in time",
-                    "send it faster; service.body_seconds and service.upload_seconds are the limits",
+                    "send it faster; body_seconds and upload_seconds of the configuration are the limits",
                 ));
             }
         };

@@ -9,14 +9,16 @@ use super::{App, PREFIX};
 use crate::service::access::{Caller, Denied, Role};
 
 /// Header of the published clients.
-const KEY_HEADER: &str = "x-api-key";
+pub const KEY_HEADER: &str = "x-api-key";
+/// What is said of a request without a key.
+pub const NO_KEY: &str = "the request has no API key";
 
 impl FromRequestParts<App> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let Some(key) = key_of(&parts.headers) else {
-            return Err(unauthorized("the request has no API key"));
+            return Err(unauthorized(NO_KEY));
         };
         match app.access.caller(key).await {
             Ok(caller) if caller.role == Role::Worker && !is_for_workers(parts.uri.path()) => Err(ApiError::new(
@@ -44,7 +46,8 @@ fn is_for_workers(path: &str) -> bool {
     path.strip_prefix(PREFIX).unwrap_or(path).starts_with("/workers/")
 }
 
-fn key_of(headers: &HeaderMap) -> Option<&str> {
+/// The key that a request sends.
+pub fn key_of(headers: &HeaderMap) -> Option<&str> {
     if let Some(key) = headers.get(KEY_HEADER) {
         return key.to_str().ok().map(str::trim);
     }
@@ -52,7 +55,8 @@ fn key_of(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
 }
 
-fn unauthorized(message: &'static str) -> ApiError {
+/// A request without a key that is good.
+pub fn unauthorized(message: &'static str) -> ApiError {
     ApiError::new(
         StatusCode::UNAUTHORIZED,
         "unauthorized",
@@ -61,18 +65,18 @@ fn unauthorized(message: &'static str) -> ApiError {
     )
 }
 
-/// A caller that may change something.
+/// A role that may change something.
 ///
 /// # Errors
 /// When it may only read.
-pub fn may_submit(caller: &Caller) -> Result<(), ApiError> {
-    if caller.role >= Role::Submit {
+pub fn may_submit(role: Role) -> Result<(), ApiError> {
+    if role >= Role::Submit {
         return Ok(());
     }
     Err(ApiError::new(
         StatusCode::FORBIDDEN,
         "forbidden",
-        format!("a key with the role {} can only read", caller.role),
+        format!("a key with the role {role} can only read"),
         "use a key with the role submit",
     ))
 }
@@ -93,18 +97,18 @@ pub fn may_work(caller: &Caller) -> Result<(), ApiError> {
     ))
 }
 
-/// A caller that may say what workers do.
+/// A role that may say what servers and workers do.
 ///
 /// # Errors
 /// When it is no admin.
-pub fn must_be_admin(caller: &Caller) -> Result<(), ApiError> {
-    if caller.role == Role::Admin {
+pub fn must_be_admin(role: Role) -> Result<(), ApiError> {
+    if role == Role::Admin {
         return Ok(());
     }
     Err(ApiError::new(
         StatusCode::FORBIDDEN,
         "forbidden",
-        format!("a key with the role {} cannot do this", caller.role),
+        format!("a key with the role {role} cannot do this"),
         "use a key with the role admin",
     ))
 }

@@ -57,6 +57,12 @@ impl ApiError {
         self
     }
 
+    /// The same, with more about it.
+    pub fn about(mut self, more: impl std::fmt::Display) -> Self {
+        self.message = format!("{}: {more}", self.message);
+        self
+    }
+
     /// A field of the request is wrong.
     pub fn field(name: &str, problem: impl std::fmt::Display) -> Self {
         Self::new(
@@ -104,7 +110,7 @@ impl ApiError {
             StatusCode::PAYLOAD_TOO_LARGE,
             "body_too_large",
             format!("the body has more than {limit} bytes"),
-            "send data with POST /api/v1/uploads; service.body_size and service.upload_size are the limits",
+            "send data with POST /api/v1/uploads; the configuration has the limits of bodies and uploads",
         )
     }
 }

@@ -7,10 +7,14 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::error::ApiError;
-use crate::service::queue::Class;
+use crate::gym::Submission;
+use crate::sandbox::{PROGRAM_NAME, is_output_name};
+use crate::service::queue::{Class, Output};
 
 /// Most characters of names and keys.
 const MOST_CHARACTERS: usize = 512;
+/// Most bytes of the name of a file; there is room for an ending.
+const MOST_OUTPUT_BYTES: usize = 200;
 /// Most variables, and most bytes of all of them.
 const MOST_VARIABLES: usize = 256;
 const MOST_VARIABLE_BYTES: usize = 64 << 10;
@@ -55,6 +59,11 @@ pub struct JobBody {
     /// validation or final, for tasks; the published clients may send both for data that is no task [default: validation].
     #[schema(pattern = "^(validation|final|both)$")]
     pub eval_split: Option<String>,
+    /// What the program must write in its working directory; for data that is no task [default: submission.csv].
+    #[schema(min_length = 1, max_length = 200, pattern = r"^[^/\x00-\x1f\x7f]+$")]
+    pub output_name: Option<String>,
+    /// That is a folder of files, which is collected as a tar file [default: false].
+    pub output_is_folder: Option<bool>,
 }
 
 impl JobBody {
@@ -76,6 +85,8 @@ impl JobBody {
             environment: environment(&mut fields)?,
             idempotency_key: plain(&mut fields, "idempotency_key")?,
             eval_split: eval_split(&mut fields)?,
+            output_name: output_name(&mut fields)?,
+            output_is_folder: flag(&mut fields, "output_is_folder")?,
         };
         match fields.keys().next() {
             Some(unknown) => Err(ApiError::field(
@@ -84,6 +95,23 @@ impl JobBody {
             )),
             None => Ok(body),
         }
+    }
+}
+
+impl JobBody {
+    /// What the program must write; none where the request does not say.
+    pub fn output(&self) -> Option<Output> {
+        if self.output_name.is_none() && self.output_is_folder.is_none() {
+            return None;
+        }
+        let usual = match self.output_is_folder {
+            Some(true) => Output::from(Submission::Folder),
+            _ => Output::from(Submission::Table),
+        };
+        Some(Output {
+            name: self.output_name.clone().unwrap_or(usual.name),
+            is_folder: usual.is_folder,
+        })
     }
 }
 
@@ -181,6 +209,35 @@ fn eval_split(fields: &mut Map<String, Value>) -> Result<Option<String>, ApiErro
         other => Err(ApiError::field(
             "eval_split",
             format!("it must be 'validation' or 'final', not '{other}'"),
+        )),
+    }
+}
+
+fn output_name(fields: &mut Map<String, Value>) -> Result<Option<String>, ApiError> {
+    let name = plain(fields, "output_name")?;
+    let Some(name) = name else { return Ok(None) };
+    if name.len() > MOST_OUTPUT_BYTES {
+        return Err(ApiError::field(
+            "output_name",
+            format!("it has more than {MOST_OUTPUT_BYTES} bytes"),
+        ));
+    }
+    if !is_output_name(&name) {
+        return Err(ApiError::field(
+            "output_name",
+            format!("it must be a plain file name other than {PROGRAM_NAME}, not '{name}'"),
+        ));
+    }
+    Ok(Some(name))
+}
+
+fn flag(fields: &mut Map<String, Value>, name: &str) -> Result<Option<bool>, ApiError> {
+    match take(fields, name) {
+        None => Ok(None),
+        Some(Value::Bool(flag)) => Ok(Some(flag)),
+        Some(other) => Err(ApiError::field(
+            name,
+            format!("it must be true or false, not {}", kind(&other)),
         )),
     }
 }
@@ -294,6 +351,12 @@ mod tests {
             ("environment", json!({"JOB_ID": "x"})),
             ("environment", json!({"A": "x\0"})),
             ("idempotency_key", json!("")),
+            ("output_name", json!("")),
+            ("output_name", json!("a/b")),
+            ("output_name", json!("..")),
+            ("output_name", json!("candidate.py")),
+            ("output_name", json!("x".repeat(201))),
+            ("output_is_folder", json!("yes")),
             ("colour", json!("red")),
         ] {
             let error = format!("{:?}", with(field, value.clone()).unwrap_err());

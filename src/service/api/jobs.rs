@@ -24,15 +24,15 @@ use super::logs::{run_log_of, stored_logs};
 use super::types::{Accepted, Job, JobList};
 use crate::scheduler::sha256_hex;
 use crate::service::access::{Caller, Role};
-use crate::service::queue::{Class, Filter, JobRecord, JobRequest, JobState, Submission, Submitted};
+use crate::service::queue::{Class, DataRef, Filter, JobRecord, JobRequest, JobState, Submission, Submitted};
 use crate::service::run::DataFault;
 
 /// Header with the trace of a client.
-const TRACE_HEADER: &str = "x-trace-id";
+pub const TRACE_HEADER: &str = "x-trace-id";
 /// Header that says that a job is that of an earlier request.
-const REPLAY_HEADER: &str = "idempotent-replay";
+pub const REPLAY_HEADER: &str = "idempotent-replay";
 /// Jobs of a page.
-const USUAL_PAGE: u32 = 50;
+pub const USUAL_PAGE: u32 = 50;
 const LARGEST_PAGE: u32 = 500;
 /// Longest wait of one request.
 const LONGEST_WAIT: f64 = 600.0;
@@ -94,6 +94,22 @@ pub struct WaitQuery {
     timeout_s: Option<f64>,
 }
 
+impl WaitQuery {
+    /// How long is waited.
+    ///
+    /// # Errors
+    /// When it is too long, or none.
+    pub fn time(&self) -> Result<Duration, ApiError> {
+        let seconds = self.timeout_s.unwrap_or(USUAL_WAIT);
+        if !(0.0..=LONGEST_WAIT).contains(&seconds) {
+            return Err(ApiError::parameter(format!(
+                "timeout_s must be from 0 to {LONGEST_WAIT}, not {seconds}"
+            )));
+        }
+        Ok(Duration::from_secs_f64(seconds))
+    }
+}
+
 /// Hands a job in and waits for its end.
 ///
 /// The answer is the job: with 200 when it has ended, with 202 when it has not. The job goes on when the client goes away.
@@ -127,13 +143,7 @@ pub async fn submit_and_wait(
     body: Body,
 ) -> Result<Response, ApiError> {
     let Query(query) = query.map_err(|error| ApiError::parameter(error.body_text()))?;
-    let seconds = query.timeout_s.unwrap_or(USUAL_WAIT);
-    if !(0.0..=LONGEST_WAIT).contains(&seconds) {
-        return Err(ApiError::parameter(format!(
-            "timeout_s must be from 0 to {LONGEST_WAIT}, not {seconds}"
-        )));
-    }
-    let deadline = Instant::now() + Duration::from_secs_f64(seconds);
+    let deadline = Instant::now() + query.time()?;
     // Asked before the job is there, so that its end is not missed.
     let mut ends = app.queue.ends();
     let (accepted, is_replay) = take(&app, &caller, &headers, body).await?;
@@ -169,7 +179,7 @@ pub async fn submit_and_wait(
 
 /// Takes a request for a job; the flag says whether it was made before.
 async fn take(app: &App, caller: &Caller, headers: &HeaderMap, body: Body) -> Result<(Accepted, bool), ApiError> {
-    may_submit(caller)?;
+    may_submit(caller.role)?;
     let service = &app.config;
     let value = json(headers, body, service.body_size.bytes(), service.body_time()).await?;
     if app.queue.is_closed() {
@@ -190,11 +200,24 @@ async fn take(app: &App, caller: &Caller, headers: &HeaderMap, body: Body) -> Re
         }
         class => class,
     };
+    // Until the job is in the queue: an upload that nobody needs may be removed.
+    let _uploads = app.uploads.hold().await;
     let data = app.data.resolve(&body.data_dir, body.eval_split.as_deref()).await?;
     let data = data.map_err(|fault| match fault {
         DataFault::Split(problem) => ApiError::field("eval_split", problem),
         DataFault::Name(problem) | DataFault::Unknown(problem) => ApiError::field("data_dir", problem),
     })?;
+    let output = body.output();
+    if output.is_some() && matches!(data, DataRef::Task { .. }) {
+        return Err(ApiError::field(
+            if body.output_name.is_some() {
+                "output_name"
+            } else {
+                "output_is_folder"
+            },
+            "the package of the task says what a program must write: leave it out",
+        ));
+    }
     let request = JobRequest {
         key_id: caller.key_id.clone(),
         name: body.name,
@@ -210,6 +233,7 @@ async fn take(app: &App, caller: &Caller, headers: &HeaderMap, body: Body) -> Re
         trace_id,
         code_hash: sha256_hex(body.code.as_bytes()),
         running_limit: caller.running_limit,
+        output,
     };
     let submitted = app.queue.submit(Submission {
         user: caller.user.clone(),
@@ -335,8 +359,26 @@ pub struct ListQuery {
     /// Jobs of a page [default: 50].
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
+    /// The job of an idempotency key. Keys belong to users: it is one of the caller's, also where an admin names no user.
+    idempotency_key: Option<String>,
     /// next_cursor of the page before.
     cursor: Option<String>,
+}
+
+impl ListQuery {
+    /// Jobs of a page.
+    ///
+    /// # Errors
+    /// When it is too many, or none.
+    pub fn page(&self) -> Result<u32, ApiError> {
+        let limit = self.limit.unwrap_or(USUAL_PAGE);
+        if !(1..=LARGEST_PAGE).contains(&limit) {
+            return Err(ApiError::parameter(format!(
+                "limit must be from 1 to {LARGEST_PAGE}, not {limit}"
+            )));
+        }
+        Ok(limit)
+    }
 }
 
 /// Lists jobs, the newest first.
@@ -360,12 +402,7 @@ pub async fn list(
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<JobList>, ApiError> {
     let Query(query) = query.map_err(|error| ApiError::parameter(error.body_text()))?;
-    let limit = query.limit.unwrap_or(USUAL_PAGE);
-    if !(1..=LARGEST_PAGE).contains(&limit) {
-        return Err(ApiError::parameter(format!(
-            "limit must be from 1 to {LARGEST_PAGE}, not {limit}"
-        )));
-    }
+    let limit = query.page()?;
     let state = match query.status.as_deref() {
         None => None,
         Some(name) => Some(JobState::parse(name).ok_or_else(|| {
@@ -375,7 +412,8 @@ pub async fn list(
         })?),
     };
     let user = match (query.user, caller.role) {
-        (user, Role::Admin) => user,
+        (Some(user), Role::Admin) => Some(user),
+        (None, Role::Admin) if query.idempotency_key.is_none() => None,
         (None, _) => Some(caller.user.clone()),
         (Some(user), _) if user == caller.user => Some(user),
         (Some(_), _) => {
@@ -394,6 +432,7 @@ pub async fn list(
             user,
             state,
             name: query.name,
+            idempotency_key: query.idempotency_key,
             before,
             limit: limit + 1,
         })
@@ -403,11 +442,16 @@ pub async fn list(
     let next_cursor = records
         .last()
         .filter(|_| is_more)
-        .map(|last| URL_SAFE_NO_PAD.encode(&last.job_id));
+        .map(|last| cursor_after(&last.job_id));
     Ok(Json(JobList {
         jobs: records.into_iter().map(|record| Job::new(record, None)).collect(),
         next_cursor,
     }))
+}
+
+/// The cursor of the page that begins after a job.
+pub fn cursor_after(job_id: &str) -> String {
+    URL_SAFE_NO_PAD.encode(job_id)
 }
 
 fn read_cursor(cursor: &str) -> Result<String, ApiError> {
@@ -441,7 +485,7 @@ pub async fn cancel(
     caller: Caller,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    may_submit(&caller)?;
+    may_submit(caller.role)?;
     let record = own_job(&app, &caller, &id_of(path)?).await?;
     let status = app.queue.cancel(&record).await?;
     let accepted = Accepted {

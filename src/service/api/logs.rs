@@ -171,7 +171,7 @@ pub async fn logs(
             "limit must be from 1 to {MOST_BYTES}, not {most}"
         )));
     }
-    own_job(&app, &caller, &job_id).await?;
+    let job = own_job(&app, &caller, &job_id).await?;
     let offset = query.offset.unwrap_or(0);
     if query.follow.unwrap_or(false) {
         let seen = headers
@@ -179,7 +179,10 @@ pub async fn logs(
             .and_then(|id| id.to_str().ok()?.parse().ok());
         return Ok(follow(app, job_id, stream, seen.unwrap_or(offset)));
     }
-    let (piece, state) = piece(&app, &job_id, stream, offset, most).await?;
+    let (piece, state) = match job.state.is_end() {
+        true => (stored_logs(&app, &job_id).await?.piece(stream, offset, most), job.state),
+        false => piece(&app, &job_id, stream, offset, most).await?,
+    };
     let next = piece.offset + piece.bytes.len() as u64;
     let is_complete = state.is_end() && next >= piece.total;
     let places = [

@@ -1,13 +1,14 @@
 //! The routes of the service.
 
-pub(super) mod body;
-pub(super) mod caller;
+pub(crate) mod body;
+pub(crate) mod caller;
 mod error;
 mod job_body;
-mod jobs;
+pub(crate) mod jobs;
 mod logs;
 mod status;
-mod types;
+mod submission;
+pub(crate) mod types;
 mod uploads;
 
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use utoipa::openapi::{ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use self::error::ApiError;
+pub use self::error::{ApiError, ErrorBody};
 
 use super::access::Access;
 use super::chat::{self, ChatModels};
@@ -33,13 +34,14 @@ use super::figures::Figures;
 use super::fleet::{self, Fleet};
 use super::queue::Queue;
 use super::run::{Board, DataFinder, LiveJobs};
+use super::submissions::Submissions;
 use super::uploads::Uploads;
 use crate::config::ServiceConfig;
 use crate::scheduler::{ENGINE_VERSION, Services};
 use crate::session::Queries;
 
 /// Where the routes lie.
-const PREFIX: &str = "/api/v1";
+pub(crate) const PREFIX: &str = "/api/v1";
 
 /// What all requests share.
 #[derive(Debug)]
@@ -51,6 +53,7 @@ pub struct Shared {
     pub(super) access: Access,
     pub(super) queue: Arc<Queue>,
     pub(super) uploads: Arc<Uploads>,
+    pub(super) submissions: Arc<Submissions>,
     pub(super) data: DataFinder,
     pub(super) live: Arc<LiveJobs>,
     pub(super) board: Arc<Board>,
@@ -70,9 +73,8 @@ pub type App = Arc<Shared>;
 
 /// All routes.
 pub fn router(app: App) -> Router {
-    let (api, mut document) = routes().split_for_parts();
-    describe(&mut document);
-    let document = Arc::new(document);
+    let (api, _) = routes().split_for_parts();
+    let document = Arc::new(document());
     Router::new()
         .merge(api)
         .nest(PREFIX, fleet::routes())
@@ -98,17 +100,27 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(jobs::submit_and_wait))
         .routes(routes!(jobs::show, jobs::cancel))
         .routes(routes!(logs::logs))
+        .routes(routes!(submission::submission))
         .routes(routes!(uploads::upload))
-        .routes(routes!(uploads::show))
+        .routes(routes!(uploads::show, uploads::remove))
         .routes(routes!(status::workers))
+        .routes(routes!(status::whoami))
         .routes(routes!(status::health))
         .routes(routes!(status::metrics));
     OpenApiRouter::new().nest(PREFIX, api)
 }
 
-fn describe(document: &mut OpenApi) {
+/// The description of the routes for programs.
+pub(crate) fn document() -> OpenApi {
+    let (_, mut document) = routes().split_for_parts();
+    describe(&mut document, "Clade job service");
+    document
+}
+
+/// Adds to a description what all of them say.
+pub(crate) fn describe(document: &mut OpenApi, title: &str) {
     let info = InfoBuilder::new()
-        .title("Clade job service")
+        .title(title)
         .version(ENGINE_VERSION)
         .description(Some(
             "Runs Python programs in a sandbox and scores them. Errors are {\"error\": {\"code\", \"message\", \"advice\"}}.",
@@ -124,7 +136,8 @@ fn describe(document: &mut OpenApi) {
     document.info = info;
 }
 
-async fn no_route(uri: Uri) -> ApiError {
+/// There is nothing at a path.
+pub(crate) async fn no_route(uri: Uri) -> ApiError {
     ApiError::new(
         StatusCode::NOT_FOUND,
         "unknown_route",
@@ -133,7 +146,8 @@ async fn no_route(uri: Uri) -> ApiError {
     )
 }
 
-async fn wrong_method(uri: Uri) -> ApiError {
+/// A path does not take a method.
+pub(crate) async fn wrong_method(uri: Uri) -> ApiError {
     ApiError::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "wrong_method",
@@ -144,13 +158,19 @@ async fn wrong_method(uri: Uri) -> ApiError {
 
 /// Counts requests by route and code.
 async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
-    let method = request.method().clone();
-    let path = request.extensions().get::<MatchedPath>().cloned();
+    let (method, route) = method_and_route(&request);
     let response = next.run(request).await.into_response();
-    // Made-up paths and methods must not make new figures without end.
-    let route = path.as_ref().map_or("unknown", MatchedPath::as_str);
-    let is_usual = ["GET", "POST", "DELETE", "HEAD", "PUT", "PATCH", "OPTIONS"].contains(&method.as_str());
-    let method = if is_usual { method.as_str() } else { "other" };
-    app.figures.note_request(method, route, response.status().as_u16());
+    app.figures.note_request(&method, &route, response.status().as_u16());
     response
+}
+
+/// Method and route of a request as figures name them. Made-up paths and methods must not make new figures without end.
+pub(crate) fn method_and_route(request: &Request) -> (String, String) {
+    let path = request.extensions().get::<MatchedPath>();
+    let method = request.method().as_str();
+    let is_usual = ["GET", "POST", "DELETE", "HEAD", "PUT", "PATCH", "OPTIONS"].contains(&method);
+    (
+        if is_usual { method } else { "other" }.to_owned(),
+        path.map_or("unknown", MatchedPath::as_str).to_owned(),
+    )
 }

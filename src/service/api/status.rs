@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::App;
 use super::error::{ApiError, ErrorBody};
-use super::types::{Health, WorkerAnswer, Workers, time};
+use super::types::{ClassLoad, ClassLoads, Health, Identity, WorkerAnswer, Workers, time};
 use crate::scheduler::{ENGINE_VERSION, host_name};
 use crate::service::access::Caller;
 use crate::service::error::ServiceError;
@@ -64,7 +64,27 @@ pub async fn workers(State(app): State<App>, caller: Caller) -> Json<Workers> {
     })
 }
 
-/// Says whether the service takes jobs.
+/// Says whose the key is.
+#[utoipa::path(
+    get,
+    path = "/whoami",
+    tag = "service",
+    responses(
+        (status = 200, description = "The user and the role of the key", body = Identity),
+        (status = 401, description = "No valid key", body = ErrorBody),
+        (status = 429, description = "Too many requests", body = ErrorBody),
+    ),
+    security(("key" = []))
+)]
+pub async fn whoami(caller: Caller) -> Json<Identity> {
+    Json(Identity {
+        role: caller.role.as_str().to_owned(),
+        user: caller.user,
+        key_id: caller.key_id,
+    })
+}
+
+/// Says whether the service takes jobs, and how much it has to do.
 #[utoipa::path(
     get,
     path = "/health",
@@ -76,7 +96,33 @@ pub async fn health(State(app): State<App>) -> Json<Health> {
     Json(Health {
         status: status.to_owned(),
         version: ENGINE_VERSION.to_owned(),
+        classes: Some(ClassLoads {
+            cpu: load(&app, Class::Cpu),
+            gpu: load(&app, Class::Gpu),
+        }),
     })
+}
+
+fn load(app: &App, class: Class) -> ClassLoad {
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let own = app.board.all();
+    let own = own.iter().filter(|status| status.worker.class == class);
+    let (mut slots, mut busy) = (0, 0);
+    for status in own {
+        slots += 1;
+        busy += u32::from(status.job_id.is_some());
+    }
+    let takes_jobs = |member: &&MemberStatus| matches!(member.state, MemberState::Idle | MemberState::Busy);
+    let remote = app.fleet.status();
+    for member in remote.iter().filter(|member| member.class == class).filter(takes_jobs) {
+        slots += member.slots;
+        busy += count(member.jobs.len());
+    }
+    ClassLoad {
+        slots,
+        busy,
+        waiting: count(app.queue.waiting(class)),
+    }
 }
 
 /// Gives figures for Prometheus.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, SecondsFormat};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::sandbox::Limits;
-use crate::service::queue::{JobRecord, JobState, RunDetail, StoredResult};
+use crate::sandbox::{IsolationReport, JobEnd, Layer, Limits};
+use crate::service::queue::{Class, JobRecord, JobState, LogFacts, RunDetail, StoredResult, SubmissionFacts};
 use crate::service::uploads::Upload;
 
 /// A job that was taken.
@@ -44,6 +44,10 @@ pub struct Job {
     pub priority: u8,
     /// Longest run in seconds.
     pub timeout: f64,
+    /// What the program must write, where the request said so.
+    pub output_name: Option<String>,
+    /// That is a folder.
+    pub output_is_folder: Option<bool>,
     /// Variables that the request added.
     pub environment: BTreeMap<String, String>,
     /// Key that makes the request idempotent.
@@ -112,6 +116,57 @@ pub struct ResultDetail {
     pub isolation: Option<String>,
     /// Layers of the sandbox that were in force.
     pub layers: Vec<String>,
+    /// How the program ended: exited, signaled, wall_limit, cpu_limit, memory_limit, disk_limit, cancelled or setup; null where none ran.
+    pub end: Option<JobEnd>,
+    /// What it ran in, and how each layer was enforced.
+    pub sandbox: Option<SandboxAnswer>,
+    /// It started from the warm pool.
+    pub warm: bool,
+    /// When the program started.
+    #[schema(format = DateTime)]
+    pub started_at: Option<String>,
+    /// When the program ended.
+    #[schema(format = DateTime)]
+    pub finished_at: Option<String>,
+    /// How much it wrote to standard output.
+    pub stdout: LogAnswer,
+    /// How much it wrote to standard error.
+    pub stderr: LogAnswer,
+    /// What it handed in: GET /jobs/{id}/submission gives it.
+    pub submission: Option<SubmissionAnswer>,
+    /// Why a program that ended well has none.
+    pub no_submission: Option<String>,
+}
+
+/// What a program ran in.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SandboxAnswer {
+    /// native, docker or process.
+    pub backend: String,
+    /// isolated, partial or unsandboxed.
+    pub grade: String,
+    /// How each layer in force was enforced.
+    pub layers: BTreeMap<String, String>,
+}
+
+/// How much a program wrote to an output.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LogAnswer {
+    /// Bytes that it wrote.
+    pub bytes: u64,
+    /// The middle is not kept.
+    pub truncated: bool,
+}
+
+/// A submission.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SubmissionAnswer {
+    /// Name of the file; that of a folder ends in .tar.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its SHA-256 in hexadecimal.
+    pub sha256: String,
 }
 
 /// Limits that a job ran under.
@@ -145,7 +200,7 @@ pub struct JobList {
 }
 
 /// An upload.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct UploadAnswer {
     /// Its id: what jobs name as data_dir.
     pub upload: String,
@@ -159,14 +214,14 @@ pub struct UploadAnswer {
 }
 
 /// The workers.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Workers {
     /// One a worker.
     pub workers_show: Vec<WorkerAnswer>,
 }
 
 /// A worker.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct WorkerAnswer {
     /// Its id. A worker on another machine is there once for each class of its slots.
     pub worker_id: String,
@@ -191,13 +246,56 @@ pub struct WorkerAnswer {
     pub last_seen: Option<String>,
 }
 
-/// Whether the service works.
-#[derive(Debug, Serialize, ToSchema)]
+/// Whether the service works, and how much it has to do.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// ok or stopping.
     pub status: String,
     /// Version of the engine.
     pub version: String,
+    /// Load by class of workers.
+    pub classes: Option<ClassLoads>,
+}
+
+/// Load by class of workers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClassLoads {
+    /// Workers without a GPU.
+    pub cpu: ClassLoad,
+    /// Workers with a GPU.
+    pub gpu: ClassLoad,
+}
+
+/// Load of one class of workers. Workers that are lost, draining or in quarantine do not count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClassLoad {
+    /// Jobs that its workers run at once.
+    pub slots: u32,
+    /// Jobs that they run now.
+    pub busy: u32,
+    /// Jobs that wait for them.
+    pub waiting: u32,
+}
+
+impl ClassLoads {
+    /// Load of a class.
+    pub fn of(&self, class: Class) -> ClassLoad {
+        match class {
+            Class::Cpu => self.cpu,
+            Class::Gpu => self.gpu,
+        }
+    }
+}
+
+/// Whose a key is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Identity {
+    /// User.
+    pub user: String,
+    /// read, submit or admin.
+    pub role: String,
+    /// Id of the key.
+    pub key_id: String,
 }
 
 /// A time as answered.
@@ -211,7 +309,10 @@ impl Job {
     /// The answer about a job; its log, where it is asked for, is added by the caller.
     pub fn new(record: JobRecord, run_log: Option<String>) -> Self {
         let request = record.request;
+        let (output_name, output_is_folder) = request.output.map(|output| (output.name, output.is_folder)).unzip();
         Self {
+            output_name,
+            output_is_folder,
             job_id: record.job_id,
             name: request.name,
             status: record.state,
@@ -252,6 +353,8 @@ impl JobResult {
 impl From<RunDetail> for ResultDetail {
     fn from(detail: RunDetail) -> Self {
         let isolation = detail.isolation.map(|grade| grade.as_str().to_owned());
+        let [started_at, finished_at] = detail.program_times.map(|micros| micros.map(time));
+        let [stdout, stderr] = detail.logs.map(LogAnswer::from);
         Self {
             reason: detail.reason,
             cause: detail.cause.map(|cause| cause.as_str().to_owned()),
@@ -265,6 +368,45 @@ impl From<RunDetail> for ResultDetail {
             limits: detail.limits.map(ResultLimits::from),
             isolation,
             layers: detail.layers.iter().map(|layer| layer.as_str().to_owned()).collect(),
+            end: detail.end,
+            sandbox: detail.sandbox.map(SandboxAnswer::from),
+            warm: detail.warm,
+            started_at,
+            finished_at,
+            stdout,
+            stderr,
+            submission: detail.submission.map(SubmissionAnswer::from),
+            no_submission: detail.no_submission,
+        }
+    }
+}
+
+impl From<IsolationReport> for SandboxAnswer {
+    fn from(report: IsolationReport) -> Self {
+        let named = |(layer, by): (Layer, String)| (layer.as_str().to_owned(), by);
+        Self {
+            backend: report.backend,
+            grade: report.grade.as_str().to_owned(),
+            layers: report.layers.into_iter().map(named).collect(),
+        }
+    }
+}
+
+impl From<LogFacts> for LogAnswer {
+    fn from(facts: LogFacts) -> Self {
+        Self {
+            bytes: facts.bytes,
+            truncated: facts.truncated,
+        }
+    }
+}
+
+impl From<SubmissionFacts> for SubmissionAnswer {
+    fn from(facts: SubmissionFacts) -> Self {
+        Self {
+            name: facts.name,
+            bytes: facts.bytes,
+            sha256: facts.sha256,
         }
     }
 }

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 
 use super::App;
 use super::body::LimitedBody;
-use super::caller::may_submit;
+use super::caller::{may_submit, must_be_admin};
 use super::error::{ApiError, ErrorBody};
 use super::jobs::id_of;
 use super::types::UploadAnswer;
@@ -42,7 +42,7 @@ pub async fn upload(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<UploadAnswer>, ApiError> {
-    may_submit(&caller)?;
+    may_submit(caller.role)?;
     if app.queue.is_closed() {
         return Err(ApiError::stopping());
     }
@@ -96,13 +96,58 @@ pub async fn show(
 ) -> Result<Json<UploadAnswer>, ApiError> {
     let id = id_of(path)?;
     let hash = id.strip_prefix(UPLOAD_PREFIX).unwrap_or(&id);
-    match app.uploads.find(hash).await? {
-        Some(upload) => Ok(Json(upload.into())),
-        None => Err(ApiError::new(
-            StatusCode::NOT_FOUND,
-            "unknown_upload",
-            format!("there is no upload '{id}'"),
-            "send the folder to POST /api/v1/uploads",
-        )),
+    let upload = app.uploads.find(hash).await?.ok_or_else(|| unknown(&id))?;
+    Ok(Json(upload.into()))
+}
+
+fn unknown(id: &str) -> ApiError {
+    ApiError::new(
+        StatusCode::NOT_FOUND,
+        "unknown_upload",
+        format!("there is no upload '{id}'"),
+        "send the folder to POST /api/v1/uploads",
+    )
+}
+
+/// Removes an upload that no waiting or running job needs.
+///
+/// Uploads belong to all users, so only admins may. The answer is the upload that was removed.
+#[utoipa::path(
+    delete,
+    path = "/uploads/{id}",
+    tag = "uploads",
+    params(("id" = String, Path, description = "Upload: sha256:... or the hash alone")),
+    responses(
+        (status = 200, description = "It is removed", body = UploadAnswer),
+        (status = 400, description = "The path is wrong", body = ErrorBody),
+        (status = 401, description = "No valid key", body = ErrorBody),
+        (status = 403, description = "The key is no admin's", body = ErrorBody),
+        (status = 404, description = "There is no such upload", body = ErrorBody),
+        (status = 409, description = "A job needs it", body = ErrorBody),
+        (status = 429, description = "Too many requests", body = ErrorBody),
+    ),
+    security(("key" = []))
+)]
+pub async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    path: Result<Path<String>, PathRejection>,
+) -> Result<Json<UploadAnswer>, ApiError> {
+    must_be_admin(caller.role)?;
+    let id = id_of(path)?;
+    let hash = id.strip_prefix(UPLOAD_PREFIX).unwrap_or(&id);
+    // No job comes in between.
+    let alone = app.uploads.alone().await;
+    let upload = app.uploads.find(hash).await?.ok_or_else(|| unknown(&id))?;
+    if app.queue.needs_upload(hash).await? {
+        return Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "upload_in_use",
+            format!("a job that waits or runs needs the upload '{id}'"),
+            "cancel the jobs that need it, or wait for their end",
+        ));
     }
+    app.uploads.remove(&upload).await?;
+    drop(alone);
+    Ok(Json(upload.into()))
 }

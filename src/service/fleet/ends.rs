@@ -11,7 +11,7 @@ use super::wire::{Attempt, End, Finish};
 use super::{Fleet, is_suspicious};
 use crate::sandbox::{JobOutcome, ResultState, SandboxError, judge};
 use crate::service::queue::{Ended, JobSource, Ran};
-use crate::service::run::{keep_alive, report};
+use crate::service::run::{keep_alive, keep_submission, report};
 
 /// Room of a log beyond its limit: the line that says how much is left out.
 const LOG_ROOM: u64 = 1024;
@@ -112,12 +112,15 @@ impl Fleet {
         let Ok(_slot) = slot else { return Ended::Cancelled };
         let judging = self.judging(&job.found.scoring);
         match judge(&*self.parts.sandbox.evaluator, outcome, &judging, cancel).await {
-            Ok(candidate) => Ended::Ran(Box::new(Ran {
-                backend,
-                candidate,
-                limits: job.limits.clone(),
-                metric_hash: job.metric_hash.clone(),
-            })),
+            Ok(candidate) => {
+                let ran = Ran {
+                    backend,
+                    candidate,
+                    limits: job.limits.clone(),
+                    metric_hash: job.metric_hash.clone(),
+                };
+                keep_submission(&self.parts.submissions, &job.claim, ran).await
+            }
             Err(SandboxError::Cancelled) => Ended::Cancelled,
             Err(error) => Ended::Failed {
                 retry: error.class().is_retryable(),

@@ -10,11 +10,10 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 
 use super::refusal::Refusal;
 use super::wire::Assignment;
-use crate::gym::Submission;
 use crate::sandbox::{Collected, Limits};
 use crate::scheduler::WorkDir;
 use crate::service::error::ServiceError;
-use crate::service::queue::Claim;
+use crate::service::queue::{Claim, Output};
 use crate::service::run::{Found, LivePlace, environment};
 
 /// A job that a worker has.
@@ -46,18 +45,15 @@ impl HeldJob {
             data: self.data.clone(),
             environment: environment(&self.claim),
             limits: self.limits.clone(),
-            output_name: self.found.submission.name().to_owned(),
-            output_is_folder: self.found.submission == Submission::Folder,
+            output_name: self.found.output.name.clone(),
+            output_is_folder: self.found.output.is_folder,
         }
     }
 
     /// Where its submission lies; the name tells the evaluator how to read it.
     fn submission_path(&self) -> PathBuf {
-        let name = self.found.submission.name();
-        let end = match self.found.submission {
-            Submission::Folder => ".tar",
-            _ => "",
-        };
+        let Output { name, is_folder } = &self.found.output;
+        let end = if *is_folder { ".tar" } else { "" };
         self.work.path().join(format!("{name}{end}"))
     }
 

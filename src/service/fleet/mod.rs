@@ -31,6 +31,7 @@ use self::wire::{Attempt, Claimed, Heartbeat, Join, Joined, Orders, Probed};
 use super::error::{Result as ServiceResult, ServiceError};
 use super::queue::{Claim, Class, Ended, JobSource, Queue, Ran, Worker};
 use super::run::{DataFinder, LiveJobs, metric_hash};
+use super::submissions::Submissions;
 use super::uploads::Packer;
 use crate::sandbox::{Judging, ResultState, SandboxError, Scoring};
 use crate::scheduler::{Sandbox, Services, WorkDir};
@@ -59,6 +60,8 @@ pub struct FleetParts {
     pub data: DataFinder,
     /// Jobs that run.
     pub live: Arc<LiveJobs>,
+    /// Where submissions are kept.
+    pub submissions: Arc<Submissions>,
     /// Evaluate in the warm pool.
     pub warm: bool,
     /// Suspicious ends in a row after which a worker gets no more jobs.
@@ -415,7 +418,7 @@ impl Fleet {
     async fn try_prepare(&self, claim: &Claim) -> ServiceResult<Result<HeldJob, Ended>> {
         let services = &self.parts.services;
         let failed = |reason: String| Ok(Err(Ended::Failed { reason, retry: false }));
-        let found = match self.parts.data.find(&claim.request.data).await {
+        let found = match self.parts.data.find(&claim.request).await {
             Ok(found) => found,
             Err(reason) => return failed(reason),
         };

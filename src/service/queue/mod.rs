@@ -20,8 +20,8 @@ use serde_json::json;
 use tokio::sync::{Notify, broadcast};
 
 pub use self::order::Waiting;
-pub use self::record::{Filter, JobRecord, RunDetail, StoredResult};
-pub use self::request::{Class, DataRef, EvalSplit, JobRequest, JobState};
+pub use self::record::{Filter, JobRecord, LogFacts, RunDetail, StoredResult, SubmissionFacts};
+pub use self::request::{Class, DataRef, EvalSplit, JobRequest, JobState, Output};
 pub use self::source::{Claim, Ended, JobSource, Lease, Ran, Worker};
 pub use self::table::Submitted;
 
@@ -220,6 +220,13 @@ impl Queue {
     /// Tells the ids of jobs that end from now on.
     pub fn ends(&self) -> broadcast::Receiver<Arc<str>> {
         self.ended.subscribe()
+    }
+
+    /// Whether a job that has not ended needs an upload.
+    pub async fn needs_upload(&self, hash: &str) -> Result<bool> {
+        let hash = hash.to_owned();
+        self.read(move |connection| table::needs_upload(connection, &hash))
+            .await
     }
 
     /// Gives out no more jobs.

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::request::{JobRequest, JobState};
-use crate::sandbox::{Cause, Grade, Layer, Limits, ResultState};
+use crate::sandbox::{Cause, Grade, IsolationReport, JobEnd, Layer, Limits, ResultState};
 use crate::service::error::{Result, ServiceError};
 
 /// What is known of the run beyond its state and score.
@@ -34,6 +34,47 @@ pub struct RunDetail {
     pub isolation: Option<Grade>,
     /// Layers that were in force.
     pub layers: Vec<Layer>,
+    /// How the program ended; none where none ran.
+    #[serde(default)]
+    pub end: Option<JobEnd>,
+    /// The back end, and how each layer was enforced.
+    #[serde(default)]
+    pub sandbox: Option<IsolationReport>,
+    /// It started from the warm pool.
+    #[serde(default)]
+    pub warm: bool,
+    /// When the program started and ended, microseconds UTC.
+    #[serde(default)]
+    pub program_times: [Option<i64>; 2],
+    /// Its standard output and its standard error.
+    #[serde(default)]
+    pub logs: [LogFacts; 2],
+    /// What it handed in.
+    #[serde(default)]
+    pub submission: Option<SubmissionFacts>,
+    /// Why there is no submission of a program that ended well.
+    #[serde(default)]
+    pub no_submission: Option<String>,
+}
+
+/// How much a program wrote to an output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogFacts {
+    /// Bytes that it wrote.
+    pub bytes: u64,
+    /// The middle is not kept.
+    pub truncated: bool,
+}
+
+/// A submission that was collected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmissionFacts {
+    /// Name of the file; that of a folder ends in `.tar`.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its SHA-256 in hexadecimal.
+    pub sha256: String,
 }
 
 /// What came out of a job, without its logs.
@@ -160,6 +201,8 @@ pub struct Filter {
     pub state: Option<JobState>,
     /// Of this name.
     pub name: Option<String>,
+    /// Handed in with this idempotency key by the user, who must be named then.
+    pub idempotency_key: Option<String>,
     /// Older than this one.
     pub before: Option<String>,
     /// At most so many.
@@ -168,10 +211,15 @@ pub struct Filter {
 
 /// Jobs, the newest first.
 pub(super) fn list(connection: &Connection, filter: &Filter) -> Result<Vec<JobRecord>> {
+    // A key is looked for through its index, which begins with the user.
+    let whose = match filter.idempotency_key {
+        Some(_) => "user = ?1 AND idempotency_key = ?6",
+        None => "(?1 IS NULL OR user = ?1) AND ?6 IS NULL",
+    };
     let rows = connection
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM job_requests
-             WHERE (?1 IS NULL OR user = ?1) AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR name = ?3)
+             WHERE {whose} AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR name = ?3)
                AND (?4 IS NULL OR job_id < ?4)
              ORDER BY job_id DESC LIMIT ?5"
         ))?
@@ -181,7 +229,8 @@ pub(super) fn list(connection: &Connection, filter: &Filter) -> Result<Vec<JobRe
                 filter.state.map(JobState::as_str),
                 filter.name,
                 filter.before,
-                filter.limit
+                filter.limit,
+                filter.idempotency_key
             ],
             stored,
         )?

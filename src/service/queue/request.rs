@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
+use crate::gym::Submission;
 use crate::scheduler::sha256_hex;
 
 /// Class of workers that a job waits for.
@@ -144,6 +146,24 @@ impl DataRef {
     }
 }
 
+/// What a program must write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// Name of the file or folder in its working directory.
+    pub name: String,
+    /// It is a folder of files, which is collected as one archive.
+    pub is_folder: bool,
+}
+
+impl From<Submission> for Output {
+    fn from(submission: Submission) -> Self {
+        Self {
+            name: submission.name().to_owned(),
+            is_folder: submission == Submission::Folder,
+        }
+    }
+}
+
 /// A request without its program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobRequest {
@@ -175,21 +195,26 @@ pub struct JobRequest {
     pub code_hash: String,
     /// Jobs of the user that may run at once.
     pub running_limit: Option<u32>,
+    /// What the program must write, as asked for; none for what the data wants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Output>,
 }
 
 impl JobRequest {
     /// SHA-256 of what the client asked for: the same request has the same hash, in whatever order its fields came.
     pub fn hash(&self) -> String {
-        let canonical = serde_json::json!([
-            self.name,
-            self.code_hash,
-            self.data_dir,
-            self.timeout,
-            self.resource_type.as_str(),
-            self.priority,
-            self.environment.iter().collect::<Vec<_>>(),
-            self.eval_split,
-        ]);
-        sha256_hex(canonical.to_string().as_bytes())
+        let mut canonical = vec![
+            json!(self.name),
+            json!(self.code_hash),
+            json!(self.data_dir),
+            json!(self.timeout),
+            json!(self.resource_type.as_str()),
+            json!(self.priority),
+            json!(self.environment.iter().collect::<Vec<_>>()),
+            json!(self.eval_split),
+        ];
+        // A request that says nothing of it has the hash that it had before there was such a field.
+        canonical.extend(self.output.as_ref().map(|output| json!(output)));
+        sha256_hex(json!(canonical).to_string().as_bytes())
     }
 }

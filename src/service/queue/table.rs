@@ -309,6 +309,16 @@ pub(super) fn forget(tx: &Transaction<'_>, before: i64) -> Result<usize> {
         .execute(params![before])?)
 }
 
+/// Whether a job that waits or runs reads an upload.
+pub(super) fn needs_upload(connection: &Connection, hash: &str) -> Result<bool> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM job_requests
+             WHERE state IN ('queued', 'running') AND request ->> '$.data.upload.hash' = ?1)",
+        )?
+        .query_row(params![hash], |row| row.get(0))?)
+}
+
 /// Jobs by state.
 pub(super) fn by_state(connection: &Connection) -> Result<Vec<(String, i64)>> {
     let rows = connection

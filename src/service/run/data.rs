@@ -8,7 +8,7 @@ use crate::gym::{Submission, normalize_slug, validate_task_name};
 use crate::sandbox::Scoring;
 use crate::scheduler::Services;
 use crate::service::error::{Result, ServiceError};
-use crate::service::queue::{DataRef, EvalSplit};
+use crate::service::queue::{DataRef, EvalSplit, JobRequest, Output};
 use crate::service::uploads::{UPLOAD_PREFIX, Uploads};
 
 /// Why data cannot be used.
@@ -33,7 +33,7 @@ pub struct Found {
     /// How the submission is scored.
     pub scoring: Scoring,
     /// What the program must write.
-    pub submission: Submission,
+    pub output: Output,
 }
 
 /// Finds data.
@@ -111,16 +111,18 @@ impl DataFinder {
         ))))
     }
 
-    /// Where data lies, and how it is scored.
+    /// Where the data of a request lies, what is to be written, and how it is scored.
     ///
     /// # Errors
     /// When it is gone; the message says what.
-    pub async fn find(&self, data: &DataRef) -> Result<Found, String> {
+    pub async fn find(&self, request: &JobRequest) -> Result<Found, String> {
+        let asked = || request.output.clone().unwrap_or(Submission::Table.into());
         let unscored = |dir: PathBuf| Found {
             dir,
             scoring: Scoring::Unscored,
-            submission: Submission::Table,
+            output: asked(),
         };
+        let data = &request.data;
         match data {
             DataRef::Upload { hash } => match self.uploads.find(hash).await {
                 Ok(Some(upload)) => Ok(unscored(upload.data)),
@@ -152,7 +154,7 @@ impl DataFinder {
                 Ok(Found {
                     dir: part.public_dir.clone(),
                     scoring,
-                    submission: part.submission,
+                    output: part.submission.into(),
                 })
             }
         }

@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::data::DataFinder;
 use super::live::{LiveJob, LiveJobs};
-use crate::gym::Submission;
 use crate::sandbox::{CandidateJob, SandboxError, Scoring, run_candidate};
 use crate::scheduler::{Sandbox, Services, WorkDir, sha256_hex};
 use crate::service::queue::{Claim, Ended, Ran};
+use crate::service::submissions::Submissions;
 
 /// How the clients' programs are to be run; there is one way.
 const EXECUTION_MODE: &str = "shell";
@@ -29,6 +29,8 @@ pub struct Runner {
     pub data: DataFinder,
     /// Jobs that run here.
     pub live: Arc<LiveJobs>,
+    /// Where submissions are kept.
+    pub submissions: Arc<Submissions>,
     /// Start programs from the warm pool.
     pub warm: bool,
     /// Time between two signs of life of a running job.
@@ -54,7 +56,7 @@ impl Runner {
         job: &Arc<LiveJob>,
         cancel: &CancellationToken,
     ) -> Result<Ended, SandboxError> {
-        let found = match self.data.find(&claim.request.data).await {
+        let found = match self.data.find(&claim.request).await {
             Ok(found) => found,
             Err(reason) => return Ok(Ended::Failed { reason, retry: false }),
         };
@@ -76,8 +78,8 @@ impl Runner {
             env: environment(claim),
             limits: limits.clone(),
             evaluation_limits: self.services.evaluation_limits.clone(),
-            output_name: found.submission.name().to_owned(),
-            output_is_folder: found.submission == Submission::Folder,
+            output_name: found.output.name,
+            output_is_folder: found.output.is_folder,
             output_dir: work_dir.path().to_owned(),
             warm: self.warm,
             warm_evaluation: self.warm,
@@ -85,14 +87,32 @@ impl Runner {
             observer: Some(job.observer()),
         };
         let (executor, evaluator) = (&*self.sandbox.executor, &*self.sandbox.evaluator);
-        let candidate = run_candidate(executor, evaluator, candidate, cancel).await;
-        drop(work_dir);
-        Ok(Ended::Ran(Box::new(Ran {
+        let candidate = run_candidate(executor, evaluator, candidate, cancel).await?;
+        let ran = Ran {
             backend: self.backend.clone(),
-            candidate: candidate?,
+            candidate,
             limits,
             metric_hash,
-        })))
+        };
+        let ended = keep_submission(&self.submissions, claim, ran).await;
+        drop(work_dir);
+        Ok(ended)
+    }
+}
+
+/// The end of a program that ran, once its submission is kept.
+pub async fn keep_submission(submissions: &Submissions, claim: &Claim, ran: Ran) -> Ended {
+    let submission = ran.candidate.job.as_ref().and_then(|job| job.submission.as_ref());
+    let kept = match submission {
+        Some(submission) => submissions.keep(&claim.lease, submission).await,
+        None => Ok(()),
+    };
+    match kept {
+        Ok(()) => Ended::Ran(Box::new(ran)),
+        Err(error) => Ended::Failed {
+            reason: format!("the submission could not be kept: {error}"),
+            retry: true,
+        },
     }
 }
 

@@ -9,7 +9,7 @@ mod tasks;
 mod worker;
 
 pub use self::data::{DataFault, DataFinder, Found};
-pub use self::execute::{Runner, environment, metric_hash};
+pub use self::execute::{Runner, environment, keep_submission, metric_hash};
 pub use self::live::{LiveJob, LiveJobs, LivePlace, LogPiece};
 pub use self::result::{job_row, result_of};
 pub use self::run_log::run_log;

@@ -2,10 +2,10 @@
 
 use clade_catalog::Rows;
 
-use crate::sandbox::{CandidateResult, ResultState};
+use crate::sandbox::{CandidateResult, CapturedLog, Collected, JobOutcome, ResultState};
 use crate::scheduler::{JobPurpose, ProgramResult, Services, job_rows};
 use crate::service::error::Result;
-use crate::service::queue::{Claim, DataRef, EvalSplit, Ran, RunDetail, StoredResult};
+use crate::service::queue::{Claim, DataRef, EvalSplit, LogFacts, Ran, RunDetail, StoredResult, SubmissionFacts};
 
 /// What the client is told.
 pub fn result_of(claim: &Claim, ran: &Ran) -> StoredResult {
@@ -33,8 +33,41 @@ pub fn result_of(claim: &Claim, ran: &Ran) -> StoredResult {
             limits: Some(ran.limits.clone()),
             isolation: job.map(|job| job.isolation.grade),
             layers: job.map_or_else(Vec::new, |job| job.isolation.layers.keys().copied().collect()),
+            end: job.map(|job| job.end.clone()),
+            sandbox: job.map(|job| job.isolation.clone()),
+            warm: job.is_some_and(|job| job.warm),
+            program_times: [
+                job.and_then(|job| job.started_at.map(|time| time.timestamp_micros())),
+                job.map(|job| job.finished_at.timestamp_micros()),
+            ],
+            logs: job.map_or_else(Default::default, |job| [&job.stdout, &job.stderr].map(log_facts)),
+            submission: job.and_then(|job| job.submission.as_ref().map(submission_facts)),
+            no_submission: job.and_then(no_submission),
         },
     }
+}
+
+fn log_facts(log: &CapturedLog) -> LogFacts {
+    LogFacts {
+        bytes: log.bytes,
+        truncated: log.truncated,
+    }
+}
+
+fn submission_facts(submission: &Collected) -> SubmissionFacts {
+    let name = submission.path.file_name().unwrap_or_default();
+    SubmissionFacts {
+        name: name.to_string_lossy().into_owned(),
+        bytes: submission.bytes,
+        sha256: submission.sha256.clone(),
+    }
+}
+
+/// Why a program that ended well left no submission.
+fn no_submission(job: &JobOutcome) -> Option<String> {
+    job.detail
+        .clone()
+        .filter(|_| job.end.verdict().is_none() && job.submission.is_none())
 }
 
 /// The reason of the state. What a metric says may hold hidden answers: only its word on whether the submission is valid is passed

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
@@ -94,6 +95,8 @@ pub struct Uploads {
     limits: UploadLimits,
     /// Bytes of all of them.
     used: Mutex<u64>,
+    /// Held together by those who name uploads in new jobs, alone by who removes one.
+    naming: RwLock<()>,
 }
 
 impl Uploads {
@@ -120,6 +123,7 @@ impl Uploads {
                 dir,
                 limits,
                 used: Mutex::new(used),
+                naming: RwLock::default(),
             })
         })
         .await?
@@ -181,6 +185,33 @@ impl Uploads {
                 self.dir.display()
             ))),
         }
+    }
+
+    /// While this is held, no upload is removed.
+    pub async fn hold(&self) -> RwLockReadGuard<'_, ()> {
+        self.naming.read().await
+    }
+
+    /// While this is held, nobody else names an upload in a new job.
+    pub async fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.naming.write().await
+    }
+
+    /// Removes an upload. Where that is broken off, the next start goes on with it.
+    ///
+    /// # Errors
+    /// When its folder cannot be removed.
+    pub async fn remove(&self, upload: &Upload) -> Result<()> {
+        let path = self.dir.join(&upload.hash);
+        let away = self.dir.join(format!("{INCOMING}{:016x}", rand::random::<u64>()));
+        spawn_blocking(move || {
+            fs::rename(&path, &away).map_err(ServiceError::io("remove", &path))?;
+            fs::remove_dir_all(&away).map_err(ServiceError::io("remove", &away))
+        })
+        .await??;
+        let mut used = self.used.lock();
+        *used = used.saturating_sub(upload.bytes);
+        Ok(())
     }
 
     /// The upload of a hash.

@@ -1,5 +1,5 @@
-//! Data folders on their way to workers on other machines: named by their content, sent as one archive, unpacked there as an upload
-//! is here.
+//! Data folders on their way to other machines, workers or job services: named by their content, sent as one archive, unpacked there as an
+//! upload is here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, Metadata};
@@ -116,7 +116,7 @@ fn list(root: &Path) -> Result<BTreeMap<String, Item>, String> {
             let name = name.filter(|name| !name.chars().any(char::is_control));
             let Some(name) = name else {
                 return Err(format!(
-                    "the name of {} cannot be sent to a worker: it is not UTF-8, or holds a control character",
+                    "the name of {} cannot be sent to another machine: it is not UTF-8, or holds a control character",
                     path.display()
                 ));
             };
@@ -129,7 +129,7 @@ fn list(root: &Path) -> Result<BTreeMap<String, Item>, String> {
             let meta = target.metadata().map_err(unreadable(&path))?;
             if !target.starts_with(&real) || (is_link && !meta.is_file()) {
                 return Err(format!(
-                    "{} is a link that is not followed on the way to a worker: only links to files of the same folder are",
+                    "{} is a link that is not followed on the way to another machine: only links to files of the same folder are",
                     path.display()
                 ));
             }
@@ -140,7 +140,7 @@ fn list(root: &Path) -> Result<BTreeMap<String, Item>, String> {
                 Some(target)
             } else {
                 return Err(format!(
-                    "{} is neither a file nor a folder, so it cannot be sent to a worker",
+                    "{} is neither a file nor a folder, so it cannot be sent to another machine",
                     path.display()
                 ));
             };
@@ -173,7 +173,7 @@ fn hash_of(path: &Path) -> Result<String, String> {
 }
 
 fn write_archive(root: &Path, out: impl Write) -> io::Result<()> {
-    // First: an archive that is begun writes its end also when it is given up. The worker compares the hash of what arrived.
+    // First: an archive that is begun writes its end also when it is given up. The other side compares the hash of what arrived.
     let items = list(root).map_err(io::Error::other)?;
     let mut archive = Builder::new(out);
     for (path, item) in items {

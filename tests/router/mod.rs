@@ -1,0 +1,14 @@
+//! Several servers behind a router, seen from outside.
+
+mod clients;
+mod cut;
+mod fixture;
+mod idempotency;
+mod kills;
+mod list;
+mod placement;
+mod refusals;
+mod reload;
+mod status;
+mod sticky;
+mod uploads;
