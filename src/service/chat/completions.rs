@@ -33,7 +33,7 @@ pub(super) async fn complete(
     headers: HeaderMap,
     body: HttpBody,
 ) -> Result<Response, ApiError> {
-    may_submit(&caller)?;
+    may_submit(caller.role)?;
     if app.stop.is_cancelled() {
         return Err(ApiError::stopping());
     }
