@@ -13,9 +13,12 @@ SHARED_NOTE := $(abspath $(CLADE_SHARED)) is absent: tests on the shared tasks, 
 endif
 
 CARGO ?= cargo
+# The models of provider torch are a library of their own, in a workspace of its own: the rest needs no libtorch.
+LM := --locked --manifest-path lm/Cargo.toml
+TORCH = libtorch="$$(scripts/setup-torch.sh)" && eval "$$libtorch" &&
 CLADE := $(CARGO_TARGET_DIR)/debug/clade
 
-.PHONY: help quickstart build test image bench fmt fmt-check lint docs clean
+.PHONY: help quickstart build test torch image bench fmt fmt-check lint docs clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -28,12 +31,17 @@ build: ## Set up Python and the example tasks, build the binary
 	@scripts/setup.sh >/dev/null
 	$(CARGO) build --locked --workspace --bins --tests
 
-test: ## Run all tests; those on the shared test data only where ../shared is (or CLADE_SHARED names it), those on Docker unless CLADE_SKIP_DOCKER=1
+test: ## Run all tests; those on the shared test data only where ../shared is (or CLADE_SHARED names it), those on Docker unless CLADE_SKIP_DOCKER=1, those on libtorch unless CLADE_SKIP_TORCH=1
 	@scripts/setup.sh --tests >/dev/null
 	$(if $(SHARED_NOTE),@echo "$(SHARED_NOTE)")
 	$(CARGO) build --locked --workspace --bins --tests
 	$(if $(filter 1,$(CLADE_SKIP_DOCKER)),@echo "CLADE_SKIP_DOCKER=1: the tests on containers are left out",$(MAKE) --no-print-directory image)
+	$(if $(filter 1,$(CLADE_SKIP_TORCH)),@echo "CLADE_SKIP_TORCH=1: the tests on libtorch are left out",$(MAKE) --no-print-directory torch)
 	$(CARGO) test --locked --workspace
+	$(if $(filter 1,$(CLADE_SKIP_TORCH)),,$(TORCH) $(CARGO) test $(LM))
+
+torch: ## Set up libtorch and build the library that runs models of provider torch (CLADE_TORCH=cuda: with CUDA)
+	$(TORCH) $(CARGO) build $(LM)
 
 image: ## Make the image of the docker executor from Debian packages; the engine keeps it
 	$(CLADE) sandbox image build --from debian
@@ -46,12 +54,15 @@ bench: ## Measure speed, memory and disk in a release build; docs/performance.md
 
 fmt: ## Format the code
 	$(CARGO) fmt --all
+	$(CARGO) fmt --all --manifest-path lm/Cargo.toml
 
 fmt-check: ## Check the format
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --all --manifest-path lm/Cargo.toml --check
 
 lint: ## Run clippy; warnings are errors
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(if $(filter 1,$(CLADE_SKIP_TORCH)),,$(TORCH) $(CARGO) clippy $(LM) --all-targets -- -D warnings)
 
 docs: ## Build the API documentation, and the book where mdbook is installed
 	$(CARGO) doc --locked --workspace --no-deps

@@ -1,6 +1,7 @@
 //! The command line: arguments, commands, the SQL shell, output formats.
 
 mod args;
+mod cache_folder;
 mod client;
 mod commands;
 mod conduct;

@@ -10,7 +10,7 @@ use clade_catalog::{Store, VirtualTable};
 use datafusion::common::{DataFusionError, Result};
 
 use super::columns::{bools, floats, texts, timestamps};
-use crate::model::{ModelEntry, ModelInfo, ModelOptions, ModelRegistry, Profile, TokenPrice};
+use crate::model::{ModelEntry, ModelInfo, ModelOptions, ModelRegistry, Profile, Provider, TokenPrice};
 use crate::scheduler::model_pauses;
 
 /// The table.
@@ -135,16 +135,19 @@ impl VirtualTable for ModelsTable {
             prices(|price| price.cached_prompt_usd_per_million),
             prices(|price| Some(price.completion_usd_per_million)),
             prices(|price| price.reasoning_usd_per_million),
-            texts(
-                options
-                    .clone()
-                    .map(|options| options.map(|options| options.profile.as_deref().unwrap_or(Profile::DEFAULT))),
-            ),
-            texts(
-                options
-                    .clone()
-                    .map(|options| Some(options?.endpoint().ok()?.to_string())),
-            ),
+            texts(options.clone().map(|options| {
+                let options = options.filter(|options| options.provider == Provider::Openai)?;
+                Some(options.profile.as_deref().unwrap_or(Profile::DEFAULT))
+            })),
+            texts(options.clone().map(|options| {
+                Some(
+                    options
+                        .filter(|options| options.provider == Provider::Openai)?
+                        .endpoint()
+                        .ok()?
+                        .to_string(),
+                )
+            })),
             texts(options.clone().map(|options| options?.model.as_deref())),
             texts(
                 options

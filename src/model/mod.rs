@@ -15,6 +15,7 @@ mod registry;
 mod replay;
 mod request;
 mod tokenizer;
+pub mod torch;
 
 pub use access::ModelAccess;
 pub use error::ModelError;

@@ -12,7 +12,8 @@ use super::access::ModelAccess;
 use super::error::ModelError;
 use super::generator::Generator;
 use super::openai::OpenAi;
-use super::options::ModelOptions;
+use super::options::{ModelOptions, Provider};
+use super::torch::Torch;
 
 /// Where a model comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +138,7 @@ impl ModelRegistry {
         let fixed = Fixed {
             origin: Origin::Configuration,
             options: Some(options.clone()),
-            generator: Arc::new(OpenAi::new(name, options)?),
+            generator: generator(name, options)?,
         };
         self.fixed.insert(name.to_owned(), fixed);
         Ok(())
@@ -241,13 +242,21 @@ impl ModelRegistry {
         {
             return Ok((options, Arc::clone(&known.generator)));
         }
-        let generator: Arc<dyn Generator> = Arc::new(OpenAi::new(&stored.name, &options)?);
+        let generator = generator(&stored.name, &options)?;
         let known = Made {
             definition: stored.options.clone(),
             generator: Arc::clone(&generator),
         };
         made.insert(stored.name.clone(), known);
         Ok((options, generator))
+    }
+}
+
+/// The generator of a model with these options.
+fn generator(name: &str, options: &ModelOptions) -> Result<Arc<dyn Generator>, ModelError> {
+    match options.provider {
+        Provider::Openai => Ok(Arc::new(OpenAi::new(name, options)?)),
+        Provider::Torch => Ok(Arc::new(Torch::new(name, options)?)),
     }
 }
 

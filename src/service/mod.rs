@@ -5,6 +5,7 @@
 
 mod access;
 pub(crate) mod api;
+mod chat;
 pub(crate) mod client_address;
 mod error;
 mod figures;

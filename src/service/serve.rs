@@ -10,6 +10,7 @@ use tracing::warn;
 
 use super::access::{Access, DefaultQuotas};
 use super::api::{Shared, router};
+use super::chat::ChatModels;
 use super::error::{Result, ServiceError};
 use super::figures::Figures;
 use super::fleet::{Fleet, FleetParts};
@@ -134,6 +135,7 @@ impl Service {
             uploads,
             submissions,
             figures,
+            chat: ChatModels::default(),
             access,
             config,
             store,

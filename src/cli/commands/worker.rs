@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
+use crate::cli::cache_folder::cache_folder;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::interrupt;
@@ -62,7 +63,7 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<(), CliError> {
     }
     let cache = match args.cache {
         Some(cache) => cache,
-        None => usual_cache()?,
+        None => cache_folder("worker", "--cache")?,
     };
     let cache = std::path::absolute(&cache).map_err(|source| CliError::File { path: cache, source })?;
     let executor = args.executor.unwrap_or_else(|| config.sandbox.executor.clone());
@@ -97,16 +98,4 @@ pub async fn run(args: WorkerArgs, context: &Context) -> Result<(), CliError> {
     interrupt::until_stopped(&stop, STOPPING, worker.run(joined)).await??;
     note("left; what was running goes on elsewhere");
     Ok(())
-}
-
-fn usual_cache() -> Result<PathBuf, CliError> {
-    let of = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    of("XDG_CACHE_HOME")
-        .or_else(|| of("HOME").map(|home| home.join(".cache")))
-        .map(|cache| cache.join("clade/worker"))
-        .ok_or_else(|| CliError::Failed("neither HOME nor XDG_CACHE_HOME is set: give --cache".to_owned()))
 }

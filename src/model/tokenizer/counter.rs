@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use clade_lm_api::messages::Prompt;
+
 use super::Tokenizer;
+use crate::model::torch::LoadedModel;
 
 /// Bytes of a token, for the rough estimate.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -14,6 +17,8 @@ pub enum TokenCounter {
     Bytes,
     /// As the model does.
     Tokenizer(Arc<Tokenizer>),
+    /// As the model does, by the tokenizer that was loaded with it.
+    Loaded(Arc<LoadedModel>),
 }
 
 impl TokenCounter {
@@ -22,6 +27,9 @@ impl TokenCounter {
         match self {
             Self::Bytes => (text.len() as u64).div_ceil(BYTES_PER_TOKEN),
             Self::Tokenizer(tokenizer) => tokenizer.count(text),
+            Self::Loaded(model) => model
+                .count(Prompt::Text(text.to_owned()))
+                .map_or_else(|_| Self::Bytes.count(text), |tokens| tokens as u64),
         }
     }
 
@@ -29,7 +37,7 @@ impl TokenCounter {
     pub fn method(&self) -> &'static str {
         match self {
             Self::Bytes => "estimate: a token every 4 bytes",
-            Self::Tokenizer(_) => "the model's tokenizer",
+            Self::Tokenizer(_) | Self::Loaded(_) => "the model's tokenizer",
         }
     }
 }

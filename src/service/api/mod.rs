@@ -29,6 +29,7 @@ use utoipa_axum::routes;
 pub use self::error::{ApiError, ErrorBody};
 
 use super::access::Access;
+use super::chat::{self, ChatModels};
 use super::figures::Figures;
 use super::fleet::{self, Fleet};
 use super::queue::Queue;
@@ -58,6 +59,7 @@ pub struct Shared {
     pub(super) board: Arc<Board>,
     pub(super) fleet: Arc<Fleet>,
     pub(super) figures: Arc<Figures>,
+    pub(super) chat: ChatModels,
     /// Name of the back end of the server's own workers.
     pub(super) executor: String,
     /// Longest run of a job that does not say.
@@ -76,6 +78,7 @@ pub fn router(app: App) -> Router {
     Router::new()
         .merge(api)
         .nest(PREFIX, fleet::routes())
+        .merge(chat::routes())
         .route("/health", get(status::health))
         .route("/metrics", get(status::metrics))
         .route(

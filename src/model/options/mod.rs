@@ -1,39 +1,20 @@
 //! Options of a model: the keys of `[models.NAME]` and of `CREATE MODEL name OPTIONS (…)`, with one check for both.
 
+mod openai;
+mod provider;
+mod text;
+mod torch;
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 
-use reqwest::header::{HeaderName, HeaderValue};
-use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::openai::{Endpoint, Profile, is_secret_name};
+pub use self::provider::Provider;
+use self::text::{headers, json_object};
+use crate::config::ByteSize;
 use crate::dialect::OptionValue;
-
-/// Kind of generator that takes options.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Provider {
-    /// Chat completions of an OpenAI-compatible service.
-    Openai,
-}
-
-impl Provider {
-    /// Name as written in files and in SQL.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Openai => "openai",
-        }
-    }
-}
-
-impl fmt::Display for Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// Options of a model. What is left out is the profile's, or the default that the field names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,6 +76,24 @@ pub struct ModelOptions {
     pub breaker_failures: Option<u32>,
     /// First pause in seconds of an open circuit breaker; it doubles each time. Default 30.
     pub breaker_pause_seconds: Option<f64>,
+    /// Folder or file of the weights.
+    pub path: Option<PathBuf>,
+    /// Where it runs: `auto` (a GPU where there is one), `cpu`, `cuda` or `cuda:1`. Default `auto`.
+    pub device: Option<String>,
+    /// Number format of weights and activations: `auto`, `float32`, `bfloat16` or `float16`. Default `auto`.
+    pub dtype: Option<String>,
+    /// The so many likeliest tokens are drawn from; all when left out.
+    pub top_k: Option<u32>,
+    /// Tokens with less than this share of the likeliest one's probability are not drawn.
+    pub min_p: Option<f64>,
+    /// Divides what was said already in likelihood; 1 changes nothing.
+    pub repetition_penalty: Option<f64>,
+    /// Longest prompt and answer together, in tokens. Default: what the model was made for.
+    pub context_tokens: Option<u32>,
+    /// Memory for keys and values of running requests, such as `4GiB`. Default: a third of what is free after loading.
+    pub cache_memory: Option<ByteSize>,
+    /// Threads of a model on the CPU. Default: all cores.
+    pub threads: Option<u32>,
 }
 
 /// An option that cannot be taken.
@@ -134,7 +133,7 @@ pub enum OptionsError {
 
 impl ModelOptions {
     /// All options.
-    pub const KEYS: [&str; 27] = [
+    pub const KEYS: [&str; 36] = [
         "provider",
         "profile",
         "endpoint",
@@ -162,6 +161,15 @@ impl ModelOptions {
         "give_up_after_seconds",
         "breaker_failures",
         "breaker_pause_seconds",
+        "path",
+        "device",
+        "dtype",
+        "top_k",
+        "min_p",
+        "repetition_penalty",
+        "context_tokens",
+        "cache_memory",
+        "threads",
     ];
 
     /// Options of a statement, checked.
@@ -196,7 +204,8 @@ impl ModelOptions {
         if !object.contains_key("provider") {
             return Err(WrongOption {
                 option: "provider",
-                problem: "is needed: provider 'openai' is any OpenAI-compatible service".to_owned(),
+                problem: "is needed: provider 'openai' is any OpenAI-compatible service, provider 'torch' runs weights in this process"
+                    .to_owned(),
             }
             .into());
         }
@@ -213,50 +222,17 @@ impl ModelOptions {
 
     /// The options that are given, as JSON.
     pub fn to_json(&self) -> String {
-        let mut object = serde_json::to_value(self).unwrap_or_default();
-        if let Json::Object(fields) = &mut object {
-            fields.retain(|_, value| !value.is_null());
+        Json::Object(self.given()).to_string()
+    }
+
+    fn given(&self) -> Map<String, Json> {
+        match serde_json::to_value(self) {
+            Ok(Json::Object(mut fields)) => {
+                fields.retain(|_, value| !value.is_null());
+                fields
+            }
+            _ => Map::new(),
         }
-        object.to_string()
-    }
-
-    /// The profile.
-    ///
-    /// # Errors
-    /// When there is none of its name.
-    pub fn profile(&self) -> Result<&'static Profile, WrongOption> {
-        let name = self.profile.as_deref().unwrap_or(Profile::DEFAULT);
-        Profile::named(name).ok_or_else(|| WrongOption {
-            option: "profile",
-            problem: format!("is not known: the profiles are {}", Profile::names().join(", ")),
-        })
-    }
-
-    /// Base URL of the service.
-    ///
-    /// # Errors
-    /// When there is none, or it is no address that requests may be sent to.
-    pub fn endpoint(&self) -> Result<Endpoint, WrongOption> {
-        let profile = self.profile()?;
-        let wrong = |problem: String| WrongOption {
-            option: "endpoint",
-            problem,
-        };
-        let given = self.endpoint.as_deref().filter(|text| !text.is_empty());
-        let address = given
-            .or(profile.endpoint.as_deref())
-            .ok_or_else(|| wrong("is needed by the openai provider".to_owned()))?;
-        Endpoint::parse(address, self.allow_http.unwrap_or(false)).map_err(wrong)
-    }
-
-    /// Variable of the API key. The usual one of a profile belongs to the usual address: it is not sent to another one unless
-    /// the options say so.
-    pub fn key_variable(&self) -> Option<&str> {
-        let usual = || {
-            let profile = self.profile().ok()?;
-            profile.api_key_env.as_deref().filter(|_| self.endpoint.is_none())
-        };
-        self.api_key_env.as_deref().or_else(usual)
     }
 
     /// Checks every value.
@@ -264,80 +240,32 @@ impl ModelOptions {
     /// # Errors
     /// The first option that cannot be taken, with what would be right.
     pub fn check(&self) -> Result<(), WrongOption> {
-        self.endpoint()?;
-        let wrong = |option, problem: &str| {
-            Err(WrongOption {
-                option,
-                problem: problem.to_owned(),
-            })
-        };
-        if self.model.as_deref().is_none_or(str::is_empty) {
-            return wrong("model", "is needed by the openai provider");
-        }
-        if let Some(name) = &self.api_key_env
-            && !is_variable_name(name)
-        {
-            return wrong(
-                "api_key_env",
-                "must be the name of an environment variable in capitals, such as OPENAI_API_KEY, and never the key itself",
-            );
-        }
-        for (option, valid, problem) in self.ranges() {
-            if !valid {
-                return wrong(option, problem);
-            }
-        }
-        if self.usd_per_million_prompt_tokens.is_some() != self.usd_per_million_completion_tokens.is_some() {
-            return wrong(
-                "usd_per_million_prompt_tokens",
-                "and usd_per_million_completion_tokens go together: a cost is known when both are",
-            );
-        }
-        self.check_extras()
-    }
-
-    fn check_extras(&self) -> Result<(), WrongOption> {
-        if let Some(body) = &self.extra_body {
-            const OURS: [&str; 5] = ["model", "messages", "stream", "stream_options", "n"];
-            let ours = |name: &String| OURS.contains(&name.as_str()) || *name == self.max_tokens_field();
-            if let Some(name) = body.keys().find(|name| ours(name)) {
-                return Err(WrongOption {
-                    option: "extra_body",
-                    problem: format!("cannot set {name}, which each request sets itself"),
-                });
-            }
-            if has_secret_name(&Json::Object(body.clone())) {
-                return Err(WrongOption {
-                    option: "extra_body",
-                    problem: "holds a field that looks like a key; keys are read from the variable of api_key_env"
-                        .to_owned(),
-                });
-            }
-        }
-        for (name, value) in self.extra_headers.iter().flatten() {
-            let problem = if is_secret_name(name) {
-                format!("cannot set {name}: keys are read from the variable of api_key_env")
-            } else if HeaderName::from_bytes(name.as_bytes()).is_err() {
-                format!("cannot set '{}': that is no name of a header", name.escape_debug())
-            } else if HeaderValue::from_str(value).is_err() {
-                format!("cannot set {name} to a text with line breaks or control characters")
-            } else {
-                continue;
-            };
+        let given = self.given();
+        let foreign = |key: &&&str| given.contains_key(**key) && !self.provider.takes(key);
+        if let Some(option) = Self::KEYS.iter().find(foreign) {
             return Err(WrongOption {
-                option: "extra_headers",
-                problem,
+                option,
+                problem: format!(
+                    "is none of the provider {}, which takes {}",
+                    self.provider,
+                    self.provider.keys().join(", ")
+                ),
             });
         }
-        Ok(())
-    }
-
-    fn max_tokens_field(&self) -> &str {
-        self.profile().map_or("max_tokens", |profile| &profile.max_tokens_field)
+        if let Some((option, _, problem)) = self.ranges().into_iter().find(|(_, valid, _)| !valid) {
+            return Err(WrongOption {
+                option,
+                problem: problem.to_owned(),
+            });
+        }
+        match self.provider {
+            Provider::Openai => self.check_openai(),
+            Provider::Torch => self.check_torch(),
+        }
     }
 
     /// Each range: the option, whether it holds, and what it says.
-    fn ranges(&self) -> [(&'static str, bool, &'static str); 16] {
+    fn ranges(&self) -> [(&'static str, bool, &'static str); 21] {
         const SECONDS: &str = "must be seconds: above 0, at most 1000000";
         const PRICE: &str = "must be finite and not negative";
         const AT_LEAST_ONE: &str = "must be at least 1";
@@ -400,6 +328,23 @@ impl ModelOptions {
             ("give_up_after_seconds", seconds(self.give_up_after_seconds), SECONDS),
             ("breaker_failures", self.breaker_failures != Some(0), AT_LEAST_ONE),
             ("breaker_pause_seconds", seconds(self.breaker_pause_seconds), SECONDS),
+            ("top_k", self.top_k != Some(0), AT_LEAST_ONE),
+            (
+                "min_p",
+                self.min_p.is_none_or(|value| (0.0..=1.0).contains(&value)),
+                "must be from 0 to 1",
+            ),
+            (
+                "repetition_penalty",
+                self.repetition_penalty.is_none_or(|value| value > 0.0 && value <= 10.0),
+                "must be above 0 and at most 10",
+            ),
+            ("context_tokens", self.context_tokens != Some(0), AT_LEAST_ONE),
+            (
+                "threads",
+                self.threads.is_none_or(|value| (1..=1024).contains(&value)),
+                "must be from 1 to 1024",
+            ),
         ]
     }
 }
@@ -423,7 +368,8 @@ fn wrong_type(name: &str) -> OptionsError {
     ];
     let wanted = samples.iter().find(|(sample, _)| fits(name, sample));
     let wanted = match (name, wanted) {
-        ("provider", _) => format!("'{}'", Provider::Openai),
+        ("provider", _) => format!("'{}' or '{}'", Provider::Openai, Provider::Torch),
+        ("cache_memory", _) => "a size, such as '4GiB'".to_owned(),
         ("extra_headers", _) => "a text with a JSON object of texts".to_owned(),
         (_, Some((_, wanted))) => (*wanted).to_owned(),
         (_, None) => "of another type".to_owned(),
@@ -432,70 +378,4 @@ fn wrong_type(name: &str) -> OptionsError {
         name: name.to_owned(),
         wanted,
     }
-}
-
-/// The name of a variable in capitals, as variables for keys are written. Keys themselves have small letters.
-fn is_variable_name(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_uppercase() || first == '_')
-        && name
-            .chars()
-            .all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_')
-}
-
-fn has_secret_name(value: &Json) -> bool {
-    match value {
-        Json::Object(fields) => fields
-            .iter()
-            .any(|(name, value)| is_secret_name(name) || has_secret_name(value)),
-        Json::Array(values) => values.iter().any(has_secret_name),
-        _ => false,
-    }
-}
-
-/// Reads an object that is written as a table, or as JSON text where only texts can be written.
-fn json_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Map<String, Json>>, D::Error> {
-    struct Object;
-
-    impl<'de> Visitor<'de> for Object {
-        type Value = Option<Map<String, Json>>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a table, or a text with a JSON object")
-        }
-
-        fn visit_none<E: de::Error>(self) -> Result<Self::Value, E> {
-            Ok(None)
-        }
-
-        fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
-            Ok(None)
-        }
-
-        fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-            deserializer.deserialize_any(self)
-        }
-
-        fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-            serde_json::from_str(text)
-                .map(Some)
-                .map_err(|error| E::custom(format!("the text is no JSON object: {error}")))
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-            Map::deserialize(de::value::MapAccessDeserializer::new(map)).map(Some)
-        }
-    }
-
-    deserializer.deserialize_any(Object)
-}
-
-fn headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeMap<String, String>>, D::Error> {
-    let Some(object) = json_object(deserializer)? else {
-        return Ok(None);
-    };
-    let headers = object.into_iter().map(|(name, value)| match value {
-        Json::String(value) => Ok((name, value)),
-        _ => Err(de::Error::custom(format!("the header {name} must be a text"))),
-    });
-    headers.collect::<Result<_, _>>().map(Some)
 }

@@ -1,0 +1,8 @@
+//! Architectures give what transformers gives, whatever steps their sequences are cut into.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod faults;
+mod logits;
+mod sharing;
+mod support;

@@ -1,0 +1,9 @@
+//! Weights that run in this process. libtorch is in a library of its own, which is loaded when the first such model is used.
+
+mod client;
+mod library;
+mod loaded;
+
+pub use self::client::Torch;
+pub use self::library::{NoLibrary, library};
+pub use self::loaded::{Answers, LoadError, LoadedModel, load};
