@@ -7,6 +7,7 @@ mod official_scores;
 mod search;
 pub mod server;
 mod statements;
+mod torch;
 
 use std::fs;
 use std::path::PathBuf;
