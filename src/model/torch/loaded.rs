@@ -14,8 +14,11 @@ use tracing::warn;
 
 use super::library::{NoLibrary, library};
 
-/// Models in memory, and those that are on their way: the lock of a request is held while it loads.
-static MODELS: Mutex<Option<HashMap<Load, Arc<tokio::sync::Mutex<Weak<LoadedModel>>>>>> = Mutex::new(None);
+/// Where a model is, or will be: the lock is held while it loads.
+type Place = Arc<tokio::sync::Mutex<Weak<LoadedModel>>>;
+
+/// Models in memory, and those that are on their way.
+static MODELS: Mutex<Option<HashMap<Load, Place>>> = Mutex::new(None);
 
 /// Why a model is not in memory.
 #[derive(Debug, thiserror::Error)]
