@@ -6,15 +6,18 @@ use super::load::{Setting, nearest};
 /// Prefix of all variables.
 const PREFIX: &str = "CLADE_";
 
-/// Prefix of variables that belong to the tests and set nothing.
-const TEST_PREFIX: &str = "CLADE_TEST_";
+/// Prefixes of variables that belong to the tests and set nothing.
+const TEST_PREFIXES: [&str; 2] = ["CLADE_TEST_", "CLADE_SKIP_"];
 
-/// Variables of the build, of the tests and of programs in a sandbox; they set nothing either.
-const OTHERS: [&str; 6] = [
+/// Variables of the build, of the tests, of the model library and of programs in a sandbox; they set nothing either.
+const OTHERS: [&str; 9] = [
+    "CLADE_KILLS",
+    "CLADE_LM_LIBRARY",
+    "CLADE_MEASURE_DIR",
     "CLADE_PYTHON_ENV",
     "CLADE_SEED",
     "CLADE_SHARED",
-    "CLADE_SKIP_SHARED",
+    "CLADE_TORCH",
     "CLADE_UPDATE_SLT",
     "CLADE_VECTORS",
 ];
@@ -41,7 +44,7 @@ pub(super) fn settings(
     let mut settings = Vec::new();
     for (variable, value) in environment {
         if !variable.starts_with(PREFIX)
-            || variable.starts_with(TEST_PREFIX)
+            || TEST_PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
             || OTHERS.contains(&variable.as_str())
             || variable == FILE_VARIABLE
             || exempt.contains(variable)

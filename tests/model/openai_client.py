@@ -11,7 +11,7 @@ ask = {
     "model": "smollm2",
     "messages": [{"role": "user", "content": "What is the capital of France?"}],
     "temperature": 0,
-    "max_tokens": 10,
+    "max_tokens": 6,
 }
 whole = client.chat.completions.create(**ask, logprobs=True, top_logprobs=2)
 choice = whole.choices[0]
@@ -21,7 +21,7 @@ for chunk in client.chat.completions.create(**ask, stream=True, stream_options={
         streamed += chunk.choices[0].delta.content
     usage = chunk.usage or usage
 several = client.chat.completions.create(**{**ask, "temperature": 1.0, "seed": 7}, n=3)
-stopped = client.chat.completions.create(**ask, stop=["Paris"])
+stopped = client.chat.completions.create(**ask, stop=["France"])
 print(
     json.dumps(
         {
