@@ -72,7 +72,8 @@ class Server:
 
     def ask(self, method, path, body=None):
         """One request on the connection of this thread."""
-        if not hasattr(self.local, "connection"):
+        is_new = not hasattr(self.local, "connection")
+        if is_new:
             self.local.connection = http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=120)
         connection = self.local.connection
         headers = {"X-API-Key": self.key, "Content-Type": "application/json"}
@@ -82,6 +83,9 @@ class Server:
             text = response.read()
         except (OSError, http.client.HTTPException):
             del self.local.connection
+            # The server closes a connection that was idle for long; what only reads may be asked again.
+            if method == "GET" and not is_new:
+                return self.ask(method, path, body)
             raise
         if response.status >= 400:
             raise RuntimeError(f"{method} {path}: {response.status} {text[:300]!r}")
