@@ -218,7 +218,10 @@ mod tests {
             ),
             ("[[server]]\nname = \"b\"\nurl = \"http://10.0.0.1\"\n", "in the clear"),
             ("[[server]]\nname = \"b\"\nurl = \"10.0.0.1\"\n", "https:// or http://"),
-            ("[[server]]\nname = \"b\"\nurl = \"https://u:p@x\"\n", "nothing but a path"),
+            (
+                "[[server]]\nname = \"b\"\nurl = \"https://u:p@x\"\n",
+                "nothing but a path",
+            ),
             ("[[server]]\nname = \"b\"\nurl = \"https://x\"\nweight = 1\n", "weight"),
             ("[[server]]\nname = \"b\"\n", "url"),
             ("server = 1", ""),
