@@ -37,7 +37,7 @@ pub enum LoadError {
 /// A model in memory.
 #[derive(Debug)]
 pub struct LoadedModel {
-    library: Arc<Library>,
+    host: Arc<Library>,
     facts: Loaded,
 }
 
@@ -60,12 +60,12 @@ pub async fn load(request: &Load, progress: impl Fn(Progress) + Send + 'static) 
     let request = request.clone();
     // The place is held until the model is there, also when who asked for it has gone.
     let loaded = spawn_blocking(move || -> Result<Arc<LoadedModel>, LoadError> {
-        let library = library()?;
-        let facts = library.stream(&request, move |event| match serde_json::from_slice(event) {
+        let host = library()?;
+        let facts = host.stream(&request, move |event| match serde_json::from_slice(event) {
             Ok(event) => progress(event),
             Err(error) => warn!(%error, "what the model library says of its progress makes no sense"),
         })?;
-        let model = Arc::new(LoadedModel { library, facts });
+        let model = Arc::new(LoadedModel { host, facts });
         *place = Arc::downgrade(&model);
         Ok(model)
     });
@@ -89,7 +89,7 @@ impl LoadedModel {
     /// When it cannot be served.
     pub fn generate(self: &Arc<Self>, request: &Generate) -> Result<Answers, ApiError> {
         let (sender, events) = mpsc::unbounded_channel();
-        let begun = self.library.stream(request, move |event| {
+        let begun = self.host.stream(request, move |event| {
             match serde_json::from_slice(event) {
                 // Nobody listens any more: the request is cancelled already.
                 Ok(event) => drop(sender.send(event)),
@@ -109,7 +109,7 @@ impl LoadedModel {
     /// When a conversation cannot be written by the model's template.
     pub fn count(&self, prompt: Prompt) -> Result<usize, ApiError> {
         let model = self.handle();
-        Ok(self.library.call(&Count { model, prompt })?.tokens)
+        Ok(self.host.call(&Count { model, prompt })?.tokens)
     }
 
     /// What it is doing.
@@ -117,13 +117,13 @@ impl LoadedModel {
     /// # Errors
     /// When the library does not say.
     pub fn activity(&self) -> Result<Activity, ApiError> {
-        self.library.call(&Watch { model: self.handle() })
+        self.host.call(&Watch { model: self.handle() })
     }
 }
 
 impl Drop for LoadedModel {
     fn drop(&mut self) {
-        if let Err(error) = self.library.call(&Unload { model: self.handle() }) {
+        if let Err(error) = self.host.call(&Unload { model: self.handle() }) {
             warn!(%error, "a model was not given back");
         }
     }
@@ -154,7 +154,7 @@ impl Drop for Answers {
         let cancel = Cancel {
             generation: self.begun.generation,
         };
-        if let Err(error) = self.model.library.call(&cancel) {
+        if let Err(error) = self.model.host.call(&cancel) {
             warn!(%error, "a request was not cancelled");
         }
     }

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 use tokio_stream::wrappers::ReceiverStream;
 
+use super::held::HeldJob;
 use super::wire::{
     Attempt, ClaimRequest, Claimed, Finish, Heartbeat, Join, Joined, OUTPUT_BYTES, Orders, PART_BYTES, Probed,
 };
@@ -164,6 +165,24 @@ async fn data(
     Ok(([(header::CONTENT_TYPE, "application/x-tar")], Body::from_stream(parts)).into_response())
 }
 
+/// The attempt that a part belongs to, which the worker must hold, and where in it.
+fn held_part<Q>(
+    app: &App,
+    caller: &Caller,
+    path: Ids<(String, String)>,
+    query: Result<Query<Q>, QueryRejection>,
+    attempt: impl FnOnce(&Q) -> u32,
+) -> Result<(Arc<HeldJob>, Q), ApiError> {
+    may_work(caller)?;
+    let (id, job_id) = ids(path)?;
+    let Query(query) = query.map_err(|error| ApiError::parameter(error.body_text()))?;
+    let attempt = Attempt {
+        job_id,
+        attempt: attempt(&query),
+    };
+    Ok((app.fleet.held_attempt(&id, &caller.key_id, &attempt)?, query))
+}
+
 /// Where a part of an output belongs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -181,14 +200,7 @@ async fn output(
     headers: HeaderMap,
     body: Body,
 ) -> Result<StatusCode, ApiError> {
-    may_work(&caller)?;
-    let (id, job_id) = ids(path)?;
-    let Query(query) = query.map_err(|error| ApiError::parameter(error.body_text()))?;
-    let attempt = Attempt {
-        job_id,
-        attempt: query.attempt,
-    };
-    let job = app.fleet.held_attempt(&id, &caller.key_id, &attempt)?;
+    let (job, query) = held_part(&app, &caller, path, query, |query| query.attempt)?;
     let body = LimitedBody::new(&headers, body, OUTPUT_BYTES as u64, app.config.body_time()).await?;
     job.live.job.push_at(query.stream, query.offset, &body.whole().await?);
     Ok(StatusCode::NO_CONTENT)
@@ -210,14 +222,7 @@ async fn submission(
     headers: HeaderMap,
     body: Body,
 ) -> Result<StatusCode, ApiError> {
-    may_work(&caller)?;
-    let (id, job_id) = ids(path)?;
-    let Query(query) = query.map_err(|error| ApiError::parameter(error.body_text()))?;
-    let attempt = Attempt {
-        job_id,
-        attempt: query.attempt,
-    };
-    let job = app.fleet.held_attempt(&id, &caller.key_id, &attempt)?;
+    let (job, query) = held_part(&app, &caller, path, query, |query| query.attempt)?;
     let body = LimitedBody::new(&headers, body, PART_BYTES as u64, app.config.body_time()).await?;
     job.write_submission(query.offset, &body.whole().await?).await?;
     Ok(StatusCode::NO_CONTENT)
