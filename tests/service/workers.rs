@@ -308,7 +308,8 @@ async fn a_worker_whose_sandbox_fails_is_set_apart_until_it_works() {
     std::fs::remove_file(&wrapper).unwrap();
     let job_id = client.submit(&job("print('at last')")).await;
     wait_until(&client, &worker.id, "quarantined").await;
-    let waiting = client.job(&job_id).await;
+    // The job goes back just after.
+    let waiting = client.wait_for(&job_id, &["queued"]).await;
     assert_eq!(
         (&waiting["status"], &waiting["attempts"]),
         (&json!("queued"), &json!(2)),
