@@ -28,7 +28,7 @@ fn sources(folder: &Path) -> String {
 fn no_setting_is_without_a_reader() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let used = sources(&root.join("src"));
-    let sections: String = ["sandbox", "store", "python", "search", "service", "access", "log"]
+    let sections: String = ["sandbox", "remote", "store", "python", "search", "service", "access", "log"]
         .iter()
         .map(|name| std::fs::read_to_string(root.join(format!("src/config/{name}.rs"))).unwrap())
         .collect();
