@@ -11,6 +11,7 @@ use crate::model::{Cache, CacheSize, CausalLm, LogitRows, ModelSpec, Step};
 use crate::nn::attention::plan::{AttentionPlan, Destination, StatePlan};
 use crate::nn::attention::{Attention, AttentionShape};
 use crate::nn::gated_delta::{DeltaLayout, DeltaShape, GatedDelta};
+use crate::nn::layout::Format;
 use crate::nn::linear::{Linear, Projection};
 use crate::nn::mlp::Mlp;
 use crate::nn::moe::{Moe, MoeShape};
@@ -176,7 +177,7 @@ impl Decoder {
     /// Builds a model and reads its weights.
     pub(crate) fn new(blueprint: Blueprint, weights: &dyn Weights, kind: Kind, device: Device) -> Result<Self> {
         let _guard = tch::no_grad_guard();
-        let mut stack = Stack::new(&blueprint, kind);
+        let mut stack = Stack::new(&blueprint, Format { kind, device });
         let cache = blueprint.cache(kind, device);
         let amount = load(&mut stack, weights, &blueprint.model_type, device)?;
         let spec = ModelSpec {
@@ -248,7 +249,7 @@ impl Decoder {
 }
 
 impl Stack {
-    fn new(blueprint: &Blueprint, kind: Kind) -> Self {
+    fn new(blueprint: &Blueprint, format: Format) -> Self {
         let Blueprint {
             hidden,
             vocabulary,
@@ -267,19 +268,19 @@ impl Stack {
             let at = format!("model.layers.{index}");
             let mixer = match layer.mixer {
                 Mixer::Attention { shape, window } => Mixing::Attention {
-                    block: Attention::new(&format!("{at}.self_attn"), shape, kind),
+                    block: Attention::new(&format!("{at}.self_attn"), shape, format),
                     window: window.and_then(|window| usize::try_from(window).ok()),
                     cache: next(&mut attentions),
                 },
                 Mixer::Delta { shape, layout } => Mixing::Delta {
-                    block: GatedDelta::new(&format!("{at}.linear_attn"), shape, layout, epsilon, kind),
+                    block: GatedDelta::new(&format!("{at}.linear_attn"), shape, layout, epsilon, format),
                     cache: next(&mut deltas),
                 },
             };
             let mlp = format!("{at}.mlp");
             let feed = match layer.feed {
-                Feed::Mlp { width, bias } => Feeding::Mlp(Box::new(Mlp::new(&mlp, hidden, width, bias, kind))),
-                Feed::Moe(shape) => Feeding::Moe(Box::new(Moe::new(&mlp, shape, kind))),
+                Feed::Mlp { width, bias } => Feeding::Mlp(Box::new(Mlp::new(&mlp, hidden, width, bias, format))),
+                Feed::Moe(shape) => Feeding::Moe(Box::new(Moe::new(&mlp, shape, format))),
             };
             Block {
                 mixer_norm: norm(&format!("{at}.input_layernorm")),
@@ -292,10 +293,10 @@ impl Stack {
         let rows = || Piece::new(format!("{embedding}.weight"), [vocabulary, hidden]);
         let output = if blueprint.tied { embedding } else { "lm_head" };
         Self {
-            embedding: (!blueprint.tied).then(|| Parameter::new([vocabulary, hidden], kind, vec![rows()])),
+            embedding: (!blueprint.tied).then(|| Parameter::new([vocabulary, hidden], format.kind, vec![rows()])),
             blocks,
             norm: norm("model.norm"),
-            output: Linear::new(hidden, &[Projection::new(output, vocabulary)], false, kind),
+            output: Linear::new(hidden, &[Projection::new(output, vocabulary)], false, format),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::nn::attention::plan::StatePlan;
 use crate::nn::conv::CausalConv;
 use crate::nn::delta_rule::{self, Inputs};
+use crate::nn::layout::Format;
 use crate::nn::linear::{Linear, Projection};
 use crate::nn::norm::{NormWeight, RmsNorm};
 use crate::nn::parameter::{Module, Parameter, Piece};
@@ -72,7 +73,7 @@ pub(crate) struct GatedDelta {
 
 impl GatedDelta {
     /// The block `name`.
-    pub(crate) fn new(name: &str, shape: DeltaShape, layout: DeltaLayout, epsilon: f64, kind: Kind) -> Self {
+    pub(crate) fn new(name: &str, shape: DeltaShape, layout: DeltaLayout, epsilon: f64, format: Format) -> Self {
         let heads = shape.value_heads;
         let projections = match layout {
             DeltaLayout::Separate => vec![
@@ -86,7 +87,7 @@ impl GatedDelta {
         let decay = Piece::new(format!("{name}.A_log"), [heads]).take(|log| Ok(log.f_exp()?.f_neg()?));
         Self {
             shape,
-            input: Linear::new(shape.hidden, &projections, false, kind),
+            input: Linear::new(shape.hidden, &projections, false, format),
             conv: CausalConv::new(&format!("{name}.conv1d"), shape.channels(), shape.conv_width),
             decay: Parameter::new([heads], Kind::Float, vec![decay]),
             step_bias: Parameter::new(
@@ -99,7 +100,7 @@ impl GatedDelta {
                 shape.values(),
                 &[Projection::new(format!("{name}.out_proj"), shape.hidden)],
                 false,
-                kind,
+                format,
             ),
         }
     }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
 use crate::error::Result;
+use crate::nn::layout::{Factors, Format, Layout};
+use crate::nn::packed::Start;
 use crate::nn::parameter::{Module, Parameter, Piece};
 
 /// Picks rows of a projection; it must work along the first dimension only, since it is used for weight and bias.
@@ -43,79 +45,95 @@ impl Projection {
         }
     }
 
-    fn piece(&self, ending: &str, rest: &[i64], offset: i64) -> Piece {
-        let (outputs, pick) = (self.outputs, self.pick.clone());
+    /// The piece named `ending` as the checkpoint has it, with `rest` behind its outputs.
+    fn stored(&self, ending: &str, rest: &[i64]) -> Piece {
         let mut shape = vec![self.stored];
         shape.extend(rest);
-        let mut taken = vec![outputs];
-        taken.extend(rest);
-        let transposed = !rest.is_empty();
         Piece::new(format!("{}.{ending}", self.name), shape)
-            .take(move |tensor| {
-                Ok(match &pick {
-                    Some(pick) => pick(&tensor)?.f_reshape(&taken)?,
-                    None => tensor,
-                })
+    }
+
+    /// Makes what is wanted of what is stored.
+    fn wanted(&self, rest: &[i64]) -> impl Fn(Tensor) -> Result<Tensor> + Send + Sync + 'static {
+        let mut shape = vec![self.outputs];
+        shape.extend(rest);
+        let pick = self.pick.clone();
+        move |tensor| {
+            Ok(match &pick {
+                Some(pick) => pick(&tensor)?.f_reshape(&shape)?,
+                None => tensor,
             })
-            .put(move |whole| {
-                let rows = if transposed { whole.f_transpose(0, 1)? } else { whole };
-                Ok(rows.f_narrow(0, offset, outputs)?)
-            })
+        }
     }
 }
 
-/// `x W + b`. The weight is stored with inputs as rows: products of few rows, which decoding consists of, are two to three times as
-/// fast with it on CPU than with outputs as rows.
+/// `x W + b`.
 #[derive(Debug)]
 pub(crate) struct Linear {
+    layout: Layout,
+    outputs: i64,
     weight: Parameter,
     bias: Option<Parameter>,
 }
 
 impl Linear {
     /// Projections side by side. `bias` says whether they have one.
-    pub(crate) fn new(inputs: i64, projections: &[Projection], bias: bool, kind: Kind) -> Self {
-        let outputs = projections.iter().map(|projection| projection.outputs).sum::<i64>();
-        let pieces = |ending: &str, rest: &[i64]| {
-            let mut offset = 0;
-            let mut pieces = Vec::with_capacity(projections.len());
-            for projection in projections {
-                pieces.push(projection.piece(ending, rest, offset));
-                offset += projection.outputs;
-            }
-            pieces
-        };
+    pub(crate) fn new(inputs: i64, projections: &[Projection], bias: bool, format: Format) -> Self {
+        let layout = Layout::of(format, projections.iter().map(|projection| projection.outputs));
+        let mut offset = 0;
+        let (mut weights, mut biases) = (Vec::new(), Vec::new());
+        for projection in projections {
+            let (from, outputs) = (offset, projection.outputs);
+            let weight = projection.stored("weight", &[inputs]);
+            weights.push(layout.piece(weight, from, outputs, projection.wanted(&[inputs]), Ok));
+            biases.push(
+                projection
+                    .stored("bias", &[])
+                    .take(projection.wanted(&[]))
+                    .put(move |whole| Ok(whole.f_narrow(0, from, outputs)?)),
+            );
+            offset += outputs;
+        }
         Self {
-            weight: Parameter::new([inputs, outputs], kind, pieces("weight", &[inputs])),
-            bias: bias.then(|| Parameter::new([outputs], kind, pieces("bias", &[]))),
+            layout,
+            outputs: offset,
+            weight: Parameter::new(layout.shape(inputs, offset), format.kind, weights),
+            bias: bias.then(|| Parameter::new([offset], format.kind, biases)),
         }
     }
 
     /// Of rows `[n, inputs]`: `[n, outputs]`.
     pub(crate) fn forward(&self, rows: &Tensor) -> Result<Tensor> {
-        Ok(match &self.bias {
-            Some(bias) => bias.tensor().f_addmm(rows, self.weight.tensor())?,
-            None => rows.f_mm(self.weight.tensor())?,
-        })
+        let out = Tensor::f_empty([rows.size2()?.0, self.outputs], (rows.f_kind()?, rows.device()))?;
+        let start = match &self.bias {
+            Some(bias) => Start::Bias(bias.tensor()),
+            None => Start::Zero,
+        };
+        self.multiply(rows, &out, start)?;
+        Ok(out)
     }
 
     /// Adds the product to a residual stream, in place.
     pub(crate) fn add_to(&self, residual: &mut Tensor, rows: &Tensor) -> Result<()> {
-        let _ = residual.f_addmm_(rows, self.weight.tensor())?;
+        self.multiply(rows, residual, Start::Out)?;
         if let Some(bias) = &self.bias {
             let _ = residual.f_add_(bias.tensor())?;
         }
         Ok(())
     }
 
+    fn multiply(&self, rows: &Tensor, out: &Tensor, start: Start<'_>) -> Result<()> {
+        let weight = self.weight.tensor();
+        self.layout.multiply(&[Factors {
+            rows,
+            weight,
+            out,
+            start,
+        }])
+    }
+
     /// Rows of the weight as a checkpoint stores it, `[n, inputs]`: the embedding of tokens where it is tied to the output.
     pub(crate) fn embed(&self, tokens: &Tensor) -> Result<Tensor> {
-        Ok(self
-            .weight
-            .tensor()
-            .f_index_select(1, tokens)?
-            .f_transpose(0, 1)?
-            .f_contiguous()?)
+        self.layout.rows(self.weight.tensor(), tokens)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The gated feed-forward block.
 
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
 use crate::error::Result;
+use crate::nn::layout::Format;
 use crate::nn::linear::{Linear, Projection};
 use crate::nn::parameter::{Module, Parameter};
 
@@ -23,18 +24,18 @@ pub(crate) struct Mlp {
 
 impl Mlp {
     /// The block `name` with `width` inner units.
-    pub(crate) fn new(name: &str, hidden: i64, width: i64, bias: bool, kind: Kind) -> Self {
+    pub(crate) fn new(name: &str, hidden: i64, width: i64, bias: bool, format: Format) -> Self {
         let parts = [
             Projection::new(format!("{name}.gate_proj"), width),
             Projection::new(format!("{name}.up_proj"), width),
         ];
         Self {
-            gate_up: Linear::new(hidden, &parts, bias, kind),
+            gate_up: Linear::new(hidden, &parts, bias, format),
             down: Linear::new(
                 width,
                 &[Projection::new(format!("{name}.down_proj"), hidden)],
                 bias,
-                kind,
+                format,
             ),
             width,
         }

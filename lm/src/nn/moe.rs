@@ -3,8 +3,10 @@
 use tch::{Kind, Tensor};
 
 use crate::error::{LmError, Result};
+use crate::nn::layout::{Factors, Format, Layout};
 use crate::nn::linear::{Linear, Projection};
 use crate::nn::mlp::{Mlp, gated};
+use crate::nn::packed::Start;
 use crate::nn::parameter::{Module, Parameter, Piece};
 
 /// Sizes of a mixture.
@@ -28,6 +30,8 @@ pub(crate) struct MoeShape {
 #[derive(Debug)]
 pub(crate) struct Moe {
     shape: MoeShape,
+    /// Of the experts.
+    layout: Layout,
     router: Linear,
     gate_up: Parameter,
     down: Parameter,
@@ -36,50 +40,49 @@ pub(crate) struct Moe {
 
 impl Moe {
     /// The block `name`.
-    pub(crate) fn new(name: &str, shape: MoeShape, kind: Kind) -> Self {
+    pub(crate) fn new(name: &str, shape: MoeShape, format: Format) -> Self {
         let MoeShape {
             hidden, width, experts, ..
         } = shape;
+        let kind = format.kind;
+        let layout = Layout::of(format, [width, hidden]);
         let mut gate_up = Vec::new();
         let mut down = Vec::new();
         for expert in 0..experts {
-            let at = format!("{name}.experts.{expert}");
-            for (index, part) in ["gate_proj", "up_proj"].into_iter().enumerate() {
-                let offset = index as i64 * width;
-                gate_up.push(
-                    Piece::new(format!("{at}.{part}.weight"), [width, hidden]).put(move |whole| {
-                        Ok(whole
-                            .f_select(0, expert)?
-                            .f_narrow(1, offset, width)?
-                            .f_transpose(0, 1)?)
-                    }),
-                );
-            }
-            down.push(
-                Piece::new(format!("{at}.down_proj.weight"), [hidden, width])
-                    .put(move |whole| Ok(whole.f_select(0, expert)?.f_transpose(0, 1)?)),
-            );
+            let of = |part: &str, offset: i64, outputs: i64, inputs: i64| {
+                let name = format!("{name}.experts.{expert}.{part}.weight");
+                let find = move |whole: Tensor| Ok(whole.f_select(0, expert)?);
+                layout.piece(Piece::new(name, [outputs, inputs]), offset, outputs, Ok, find)
+            };
+            gate_up.push(of("gate_proj", 0, width, hidden));
+            gate_up.push(of("up_proj", width, width, hidden));
+            down.push(of("down_proj", 0, hidden, width));
         }
         let fused = |part: &str, outputs: i64, inputs: i64| {
-            vec![
-                Piece::new(format!("{name}.experts.{part}"), [experts, outputs, inputs])
-                    .put(|whole| Ok(whole.f_transpose(1, 2)?)),
-            ]
+            let piece = Piece::new(format!("{name}.experts.{part}"), [experts, outputs, inputs]);
+            vec![layout.piece(piece, 0, outputs, Ok, Ok)]
+        };
+        let parameter = |inputs: i64, outputs: i64, pieces: Vec<Piece>| {
+            let mut shape = vec![experts];
+            shape.extend(layout.shape(inputs, outputs));
+            Parameter::new(shape, kind, pieces)
         };
         Self {
             shape,
-            router: Linear::new(hidden, &[Projection::new(format!("{name}.gate"), experts)], false, kind),
-            gate_up: Parameter::new([experts, hidden, 2 * width], kind, gate_up).or(fused(
-                "gate_up_proj",
-                2 * width,
+            layout,
+            router: Linear::new(
                 hidden,
-            )),
-            down: Parameter::new([experts, width, hidden], kind, down).or(fused("down_proj", hidden, width)),
+                &[Projection::new(format!("{name}.gate"), experts)],
+                false,
+                format,
+            ),
+            gate_up: parameter(hidden, 2 * width, gate_up).or(fused("gate_up_proj", 2 * width, hidden)),
+            down: parameter(width, hidden, down).or(fused("down_proj", hidden, width)),
             shared: shape.shared.map(|units| {
                 let gate = Projection::new(format!("{name}.shared_expert_gate"), 1);
                 (
-                    Mlp::new(&format!("{name}.shared_expert"), hidden, units, false, kind),
-                    Linear::new(hidden, &[gate], false, kind),
+                    Mlp::new(&format!("{name}.shared_expert"), hidden, units, false, format),
+                    Linear::new(hidden, &[gate], false, format),
                 )
             }),
         }
@@ -120,21 +123,29 @@ impl Moe {
         let source = Tensor::f_from_slice(&order.sources)?.f_to_device(device)?;
         let inputs = rows.f_index_select(0, &source)?;
         let inner = Tensor::f_empty([tokens * chosen, 2 * width], (kind, device))?;
-        for group in &order.groups {
-            let out = inner.f_narrow(0, group.start, group.len)?;
-            let weight = self.gate_up.tensor().f_select(0, group.expert)?;
-            let _ = inputs.f_narrow(0, group.start, group.len)?.f_mm_out(&out, &weight)?;
-        }
+        self.multiply(&order, &inputs, &self.gate_up, &inner)?;
         let inner = gated(&inner, width)?;
         let outputs = Tensor::f_empty([tokens * chosen, hidden], (kind, device))?;
-        for group in &order.groups {
-            let out = outputs.f_narrow(0, group.start, group.len)?;
-            let weight = self.down.tensor().f_select(0, group.expert)?;
-            let _ = inner.f_narrow(0, group.start, group.len)?.f_mm_out(&out, &weight)?;
-        }
+        self.multiply(&order, &inner, &self.down, &outputs)?;
         let places = Tensor::f_from_slice(&order.places)?.f_to_device(device)?;
         let outputs = outputs.f_index_select(0, &places)?.f_view([tokens, chosen, hidden])?;
         Ok(weights.f_unsqueeze(1)?.f_bmm(&outputs)?.f_squeeze_dim(1)?)
+    }
+
+    /// Multiplies the rows of each expert with its weight.
+    fn multiply(&self, order: &Order, rows: &Tensor, weights: &Parameter, out: &Tensor) -> Result<()> {
+        let tensors = order.groups.iter().map(|group| -> Result<_> {
+            let part = |tensor: &Tensor| tensor.f_narrow(0, group.start, group.len);
+            Ok((part(rows)?, weights.tensor().f_select(0, group.expert)?, part(out)?))
+        });
+        let tensors = tensors.collect::<Result<Vec<_>>>()?;
+        let factors = tensors.iter().map(|(rows, weight, out)| Factors {
+            rows,
+            weight,
+            out,
+            start: Start::Zero,
+        });
+        self.layout.multiply(&factors.collect::<Vec<_>>())
     }
 }
 

@@ -36,17 +36,13 @@ fn the_same_comes_out_without_prefix_sharing() {
             ..options()
         };
         let lab = same_as_one_by_one(is_recurrent, without, &mixed(40, 2));
-        let stats = lab.engine.stats();
+        let stats = lab.stats();
         assert_eq!(
             (stats.counters.reused_tokens, stats.blocks.kept, stats.states.kept),
             (0, 0, 0)
         );
         let shared = same_as_one_by_one(is_recurrent, options(), &mixed(40, 2));
-        assert!(
-            shared.engine.stats().counters.prefix_hits > 5,
-            "{:?}",
-            shared.engine.stats()
-        );
+        assert!(shared.stats().counters.prefix_hits > 5, "{:?}", shared.stats());
         assert!(shared.watch.computed() < lab.watch.computed());
     }
 }
@@ -64,7 +60,7 @@ fn the_same_comes_out_when_samples_lose_their_blocks() {
                 .filter(|request| request.prompt.len() + request.max_tokens < 90)
                 .collect();
             let lab = same_as_one_by_one(is_recurrent, small, &requests);
-            let preemptions = lab.engine.stats().counters.preemptions;
+            let preemptions = lab.stats().counters.preemptions;
             assert!(preemptions > 0, "{blocks} blocks");
         }
     }

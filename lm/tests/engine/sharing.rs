@@ -30,7 +30,7 @@ fn samples_of_a_prompt_compute_it_once() {
         );
         // The prompt ends within a block, which all samples but the last one to leave it copy.
         assert_eq!(lab.watch.copied_blocks.load(Ordering::SeqCst), 5);
-        assert_eq!(lab.engine.stats().counters.copied_blocks, 5);
+        assert_eq!(lab.stats().counters.copied_blocks, 5);
         lab.assert_idle();
     }
 }
@@ -64,7 +64,7 @@ fn a_later_prompt_begins_with_the_blocks_of_an_earlier_one() {
     // A prompt of whole blocks: at least one token is computed, to draw from.
     let whole = lab.alone(&one_token(first[..16].to_vec()));
     assert_eq!((lab.watch.computed(), whole[0].usage.cached_tokens), (36, 12));
-    assert_eq!(lab.engine.stats().counters.prefix_hits, 3);
+    assert_eq!(lab.stats().counters.prefix_hits, 3);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn recurrent_states_are_kept_where_prompts_end_and_go_apart() {
     let lab = lab(true, options());
     let first = prompt(1, 18);
     lab.alone(&one_token(first.clone()));
-    assert_eq!((lab.watch.computed(), lab.engine.stats().states.kept), (18, 1));
+    assert_eq!((lab.watch.computed(), lab.stats().states.kept), (18, 1));
     let again = lab.alone(&one_token(first.clone()));
     assert_eq!((lab.watch.computed(), again[0].usage.cached_tokens), (20, 16));
     let other = |seed| {
@@ -136,8 +136,7 @@ fn snapshots_give_way_to_newer_ones_and_to_samples() {
     for seed in 0..9 {
         lab.alone(&one_token(prompt(seed, 18)));
     }
-    lab.engine.check().unwrap();
-    let states = lab.engine.stats().states;
+    let states = lab.stats().states;
     assert_eq!((states.total, states.held), (4, 0));
     assert!(states.kept > 0 && states.kept <= 4, "{states:?}");
     // The newest is there, the oldest is not.
@@ -155,8 +154,7 @@ fn blocks_that_nobody_uses_are_kept_until_they_are_needed() {
     let lab = lab(false, small);
     lab.alone(&one_token(prompt(1, 16)));
     lab.alone(&one_token(prompt(2, 16)));
-    lab.engine.check().unwrap();
-    let blocks = lab.engine.stats().blocks;
+    let blocks = lab.stats().blocks;
     assert_eq!((blocks.free, blocks.kept), (4, 8));
     // It needs 10 blocks: the 4 free ones and the 6 that were used longest ago.
     lab.alone(&one_token(prompt(3, 40)));

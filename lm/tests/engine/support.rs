@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clade_lm::{
-    CacheMemory, Completion, Detokenizer, EndReason, Engine, EngineOptions, Request, Sampling, TextDecoder,
+    CacheMemory, Completion, Detokenizer, EndReason, Engine, EngineOptions, Request, Sampling, Stats, TextDecoder,
 };
 
 use super::model::{HistoryModel, VOCABULARY, Watch};
@@ -104,10 +104,15 @@ impl Lab {
         self.engine.submit(request.clone()).unwrap().wait()
     }
 
+    /// What the engine did, answers included that have just ended.
+    pub fn stats(&self) -> Stats {
+        self.engine.check().unwrap();
+        self.engine.stats()
+    }
+
     /// Everything is accounted for, and nobody holds anything.
     pub fn assert_idle(&self) {
-        self.engine.check().unwrap();
-        let stats = self.engine.stats();
+        let stats = self.stats();
         for places in [stats.blocks, stats.states] {
             assert_eq!(places.held, 0, "{stats:?}");
             assert_eq!(places.free + places.kept, places.total, "{stats:?}");

@@ -11,6 +11,7 @@ use self::kernel::attend;
 use self::plan::{AttentionPlan, Destination, Keys, Part, Rows, Sight};
 use crate::cache::AttentionLayer;
 use crate::error::Result;
+use crate::nn::layout::Format;
 use crate::nn::linear::{Linear, Projection};
 use crate::nn::norm::{HeadNorm, NormWeight};
 use crate::nn::parameter::{Module, Parameter};
@@ -49,7 +50,7 @@ pub(crate) struct Attention {
 
 impl Attention {
     /// The block `name`.
-    pub(crate) fn new(name: &str, shape: AttentionShape, kind: Kind) -> Self {
+    pub(crate) fn new(name: &str, shape: AttentionShape, format: Format) -> Self {
         let AttentionShape {
             hidden,
             query_heads,
@@ -80,7 +81,7 @@ impl Attention {
         parts.extend(shape.gated.then(|| half(1)));
         Self {
             shape,
-            input: Linear::new(hidden, &parts, shape.input_bias, kind),
+            input: Linear::new(hidden, &parts, shape.input_bias, format),
             norm: shape.norm.map(|(epsilon, weight_is)| {
                 HeadNorm::new(name, query_heads, key_heads, head_width, epsilon, weight_is)
             }),
@@ -88,7 +89,7 @@ impl Attention {
                 queries,
                 &[Projection::new(format!("{name}.o_proj"), hidden)],
                 shape.output_bias,
-                kind,
+                format,
             ),
         }
     }
