@@ -6,14 +6,15 @@ use std::path::Path;
 
 fn main() {
     println!("cargo::rerun-if-env-changed=LIBTORCH");
-    println!("cargo::rustc-check-cfg=cfg(openmp)");
+    println!("cargo::rustc-check-cfg=cfg(cpu_kernels)");
     let Ok(libtorch) = env::var("LIBTORCH") else { return };
     let folder = Path::new(&libtorch).join("lib");
     println!("cargo::rustc-link-arg=-Wl,-rpath,{}", folder.display());
-    // The products of packed weights run on the threads of libtorch's own OpenMP: a second set of threads would fight with it for the
-    // cores. Without it, libtorch multiplies.
-    if let Some(openmp) = openmp(&folder) {
-        println!("cargo::rustc-cfg=openmp");
+    // Our kernels run on the threads of libtorch's own OpenMP: a second set of threads would fight with it for the cores. Where there
+    // is none, or another processor, libtorch does their work.
+    let is_x86 = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|name| name == "x86_64");
+    if let Some(openmp) = openmp(&folder).filter(|_| is_x86) {
+        println!("cargo::rustc-cfg=cpu_kernels");
         println!("cargo::rustc-link-search=native={}", folder.display());
         println!("cargo::rustc-link-arg=-l:{openmp}");
     }

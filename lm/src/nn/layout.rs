@@ -3,7 +3,7 @@
 use tch::{Device, Kind, Tensor};
 
 use crate::error::Result;
-use crate::nn::packed::{self, Product, Start};
+use crate::nn::cpu::{self, Product, Start};
 use crate::nn::parameter::Piece;
 
 /// Number format and device of a model.
@@ -21,15 +21,15 @@ pub(crate) enum Layout {
     /// `[inputs, outputs]`: products of few rows are two to three times as fast with it on CPU than with outputs as rows, as
     /// checkpoints have them.
     Inputs,
-    /// `[panels, inputs, PANEL]`, see [`packed`].
+    /// `[panels, inputs, PANEL]`, see [`cpu`].
     Panels,
 }
 
 impl Layout {
     /// The fastest for weights made of projections with so many outputs each.
     pub(crate) fn of(format: Format, outputs: impl IntoIterator<Item = i64>) -> Self {
-        let even = outputs.into_iter().all(|outputs| outputs % packed::PANEL == 0);
-        if even && packed::is_available(format.kind, format.device) {
+        let even = outputs.into_iter().all(|outputs| outputs % cpu::PANEL == 0);
+        if even && cpu::is_available(format.kind, format.device) {
             Self::Panels
         } else {
             Self::Inputs
@@ -40,7 +40,7 @@ impl Layout {
     pub(crate) fn shape(self, inputs: i64, outputs: i64) -> Vec<i64> {
         match self {
             Self::Inputs => vec![inputs, outputs],
-            Self::Panels => vec![outputs / packed::PANEL, inputs, packed::PANEL],
+            Self::Panels => vec![outputs / cpu::PANEL, inputs, cpu::PANEL],
         }
     }
 
@@ -59,8 +59,8 @@ impl Layout {
                 .take(pick)
                 .put(move |whole| Ok(find(whole)?.f_transpose(-2, -1)?.f_narrow(-2, offset, outputs)?)),
             Self::Panels => piece
-                .take(move |tensor| packed::blocks(&pick(tensor)?))
-                .put(move |whole| packed::place(&find(whole)?, offset, outputs)),
+                .take(move |tensor| cpu::blocks(&pick(tensor)?))
+                .put(move |whole| cpu::place(&find(whole)?, offset, outputs)),
         }
     }
 
@@ -68,7 +68,7 @@ impl Layout {
     pub(crate) fn rows(self, weight: &Tensor, rows: &Tensor) -> Result<Tensor> {
         match self {
             Self::Inputs => Ok(weight.f_index_select(1, rows)?.f_transpose(0, 1)?.f_contiguous()?),
-            Self::Panels => packed::rows_of(weight, rows),
+            Self::Panels => cpu::rows_of(weight, rows),
         }
     }
 
@@ -86,7 +86,7 @@ impl Layout {
                     } = *factors;
                     Product::new(rows, weight, out, start)
                 });
-                packed::multiply(&products.collect::<Result<Vec<_>>>()?);
+                cpu::multiply(&products.collect::<Result<Vec<_>>>()?);
                 Ok(())
             }
         }

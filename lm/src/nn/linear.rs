@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tch::Tensor;
 
 use crate::error::Result;
+use crate::nn::cpu::Start;
 use crate::nn::layout::{Factors, Format, Layout};
-use crate::nn::packed::Start;
 use crate::nn::parameter::{Module, Parameter, Piece};
 
 /// Picks rows of a projection; it must work along the first dimension only, since it is used for weight and bias.

@@ -2,6 +2,7 @@
 
 pub(crate) mod attention;
 pub(crate) mod conv;
+pub(crate) mod cpu;
 pub(crate) mod delta_rule;
 pub(crate) mod gated_delta;
 pub(crate) mod layout;
@@ -9,6 +10,6 @@ pub(crate) mod linear;
 pub(crate) mod mlp;
 pub(crate) mod moe;
 pub(crate) mod norm;
-pub(crate) mod packed;
+
 pub(crate) mod parameter;
 pub(crate) mod rotary;

@@ -3,10 +3,10 @@
 use tch::{Kind, Tensor};
 
 use crate::error::{LmError, Result};
+use crate::nn::cpu::Start;
 use crate::nn::layout::{Factors, Format, Layout};
 use crate::nn::linear::{Linear, Projection};
 use crate::nn::mlp::{Mlp, gated};
-use crate::nn::packed::Start;
 use crate::nn::parameter::{Module, Parameter, Piece};
 
 /// Sizes of a mixture.

@@ -11,6 +11,7 @@ use self::kernel::attend;
 use self::plan::{AttentionPlan, Destination, Keys, Part, Rows, Sight};
 use crate::cache::AttentionLayer;
 use crate::error::Result;
+use crate::nn::cpu::{self, Seen};
 use crate::nn::layout::Format;
 use crate::nn::linear::{Linear, Projection};
 use crate::nn::norm::{HeadNorm, NormWeight};
@@ -198,6 +199,16 @@ impl Heads {
         };
         // [tokens, key heads, width] each
         let (keys, values) = (cached.f_select(1, 0)?, cached.f_select(1, 1)?);
+        let seen = match &part.sight {
+            Sight::All => Some(Seen::All),
+            Sight::Causal => Some(Seen::UpToItself),
+            Sight::Mask(_) | Sight::Each(_) => None,
+        };
+        if let Some(seen) = seen
+            && cpu::can_attend(&queries)?
+        {
+            return cpu::attend(&queries, &keys, &values, seen, self.scale);
+        }
         match &part.sight {
             Sight::All => {
                 // All queries of a head of keys are rows of one multiplication.

@@ -1,16 +1,22 @@
-//! Products with weights in panels, on CPU in float32.
+//! What the CPU computes with kernels of ours, in float32: products with weights in panels, and attention.
 //!
 //! Decoding multiplies few rows with every weight of the model. A general product of matrices lays each weight out anew for that; here
 //! it lies ready since it was loaded, and the time is that of reading it from memory up to some eight rows, and of the arithmetic
 //! beyond. A number of the result is summed in one order whatever else is computed with it, so that a row has the same result alone
 //! and among others.
 
-#[cfg(all(openmp, target_arch = "x86_64"))]
-mod kernel;
+mod attention;
+#[cfg(cpu_kernels)]
+mod multiply;
 mod product;
-#[cfg(all(openmp, target_arch = "x86_64"))]
+#[cfg(cpu_kernels)]
+mod softmax;
+#[cfg(cpu_kernels)]
 mod threads;
+#[cfg(cpu_kernels)]
+mod tile;
 
+pub(crate) use attention::{Seen, attend, can_attend};
 pub(crate) use product::{Product, Start};
 
 use tch::{Device, Kind, Tensor};
@@ -20,18 +26,18 @@ use crate::error::Result;
 /// Columns of a panel.
 pub(crate) const PANEL: i64 = 16;
 
-/// Whether weights of this format can be packed on this machine.
+/// Whether there are kernels for this number format, device and machine.
 pub(crate) fn is_available(kind: Kind, device: Device) -> bool {
-    kind == Kind::Float && device == Device::Cpu && has_kernel()
+    kind == Kind::Float && device == Device::Cpu && has_kernels()
 }
 
-#[cfg(all(openmp, target_arch = "x86_64"))]
-fn has_kernel() -> bool {
-    kernel::is_available()
+#[cfg(cpu_kernels)]
+fn has_kernels() -> bool {
+    tile::is_available()
 }
 
-#[cfg(not(all(openmp, target_arch = "x86_64")))]
-fn has_kernel() -> bool {
+#[cfg(not(cpu_kernels))]
+fn has_kernels() -> bool {
     false
 }
 
@@ -55,13 +61,13 @@ pub(crate) fn rows_of(panels: &Tensor, rows: &Tensor) -> Result<Tensor> {
 }
 
 /// Computes products together: they are shared out to the threads of libtorch as one.
-#[cfg(all(openmp, target_arch = "x86_64"))]
+#[cfg(cpu_kernels)]
 pub(crate) fn multiply(products: &[Product<'_>]) {
-    threads::share_out(products);
+    multiply::multiply(products);
 }
 
-/// Nothing is packed here.
-#[cfg(not(all(openmp, target_arch = "x86_64")))]
+/// Without kernels there is no product.
+#[cfg(not(cpu_kernels))]
 pub(crate) fn multiply(_products: &[Product<'_>]) {}
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One product, checked.
 
 // Without a kernel nothing reads what a product consists of.
-#![cfg_attr(not(all(openmp, target_arch = "x86_64")), allow(dead_code))]
+#![cfg_attr(not(cpu_kernels), allow(dead_code))]
 
 use std::marker::PhantomData;
 
@@ -21,12 +21,14 @@ pub(crate) enum Start<'a> {
     Out,
 }
 
-/// Where the sums of a product begin.
+/// What the sums of a product begin with.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Origin {
+    /// 0.
     Zero,
-    /// `[outputs]`.
+    /// A number for each column.
     Bias(*const f32),
+    /// What is in the output.
     Out,
 }
 
@@ -115,7 +117,7 @@ fn is_plain(tensor: &Tensor) -> bool {
 }
 
 /// Whether the numbers of each row follow one another, and rows do not overlap.
-pub(crate) fn has_rows(tensor: &Tensor) -> bool {
+fn has_rows(tensor: &Tensor) -> bool {
     let [count, width] = tensor.size()[..] else {
         return false;
     };
