@@ -18,7 +18,7 @@ LM := --locked --manifest-path lm/Cargo.toml
 TORCH = libtorch="$$(scripts/setup-torch.sh)" && eval "$$libtorch" &&
 CLADE := $(CARGO_TARGET_DIR)/debug/clade
 
-.PHONY: help quickstart build test torch image bench fmt fmt-check lint docs clean
+.PHONY: help quickstart build test setup-torch image bench fmt fmt-check lint docs clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -36,11 +36,11 @@ test: ## Run all tests; those on the shared test data only where ../shared is (o
 	$(if $(SHARED_NOTE),@echo "$(SHARED_NOTE)")
 	$(CARGO) build --locked --workspace --bins --tests
 	$(if $(filter 1,$(CLADE_SKIP_DOCKER)),@echo "CLADE_SKIP_DOCKER=1: the tests on containers are left out",$(MAKE) --no-print-directory image)
-	$(if $(filter 1,$(CLADE_SKIP_TORCH)),@echo "CLADE_SKIP_TORCH=1: the tests on libtorch are left out",$(MAKE) --no-print-directory torch)
+	$(if $(filter 1,$(CLADE_SKIP_TORCH)),@echo "CLADE_SKIP_TORCH=1: the tests on libtorch are left out",$(MAKE) --no-print-directory setup-torch)
 	$(CARGO) test --locked --workspace
 	$(if $(filter 1,$(CLADE_SKIP_TORCH)),,$(TORCH) $(CARGO) test $(LM))
 
-torch: ## Set up libtorch and build the library that runs models of provider torch (CLADE_TORCH=cuda: with CUDA)
+setup-torch: ## Set up libtorch and build the library that runs models of provider torch (CLADE_TORCH=cuda: with CUDA)
 	$(TORCH) $(CARGO) build $(LM)
 
 image: ## Make the image of the docker executor from Debian packages; the engine keeps it

@@ -37,7 +37,7 @@ pub struct Fault {
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// There is no library.
-    #[error("there is no {}: `make torch` builds it", path.display())]
+    #[error("there is no {}: `make setup-torch` builds it", path.display())]
     Missing {
         /// Where it was looked for.
         path: PathBuf,
@@ -51,7 +51,7 @@ pub enum ApiError {
         source: libloading::Error,
     },
     /// It is of another build.
-    #[error("{} speaks version {found} and this program {expected}: `make torch` builds it anew", path.display())]
+    #[error("{} speaks version {found} and this program {expected}: `make setup-torch` builds it anew", path.display())]
     Version {
         /// The library.
         path: PathBuf,

@@ -7,6 +7,7 @@
 mod error;
 mod library;
 pub mod messages;
+mod sampling;
 mod table;
 
 pub use self::error::{ApiError, Fault, FaultKind, Result};

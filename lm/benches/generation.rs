@@ -21,18 +21,18 @@ use tch::{Device, Kind};
 struct NoText;
 
 impl Detokenizer for NoText {
-    fn decoder(&self, _prompt: &[i64]) -> Box<dyn TextDecoder> {
-        Box::new(Self)
+    fn decoder(&self, _prompt: &[i64]) -> clade_lm::Result<Box<dyn TextDecoder>> {
+        Ok(Box::new(Self))
     }
 }
 
 impl TextDecoder for NoText {
-    fn push(&mut self, _id: i64) -> Option<String> {
-        None
+    fn push(&mut self, _id: i64) -> clade_lm::Result<String> {
+        Ok(String::new())
     }
 
-    fn finish(&mut self) -> Option<String> {
-        None
+    fn finish(&mut self) -> clade_lm::Result<String> {
+        Ok(String::new())
     }
 }
 

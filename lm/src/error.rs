@@ -79,6 +79,12 @@ pub enum LmError {
     /// The model computed something that cannot be.
     #[error("the model failed: {0}")]
     Model(String),
+    /// Replacing the weights failed when some were replaced already.
+    #[error(
+        "the weights of the model are mixed, because replacing them failed in the middle: {0}; nothing is generated until they are \
+         replaced whole, or the model is loaded again"
+    )]
+    MixedWeights(String),
     /// A prompt does not fit.
     #[error("{0}")]
     TooLong(String),

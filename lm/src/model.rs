@@ -117,6 +117,7 @@ pub trait CausalLm: Send + std::fmt::Debug {
     /// Replaces all weights in place. The shapes must be the same.
     ///
     /// # Errors
-    /// When a tensor is missing or has another shape; the old weights are then still there.
+    /// When a tensor is missing or has another shape; the old weights are then still there. When one cannot be read; those that were read
+    /// before it are then replaced.
     fn replace_weights(&mut self, weights: &dyn Weights) -> Result<()>;
 }

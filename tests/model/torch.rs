@@ -9,7 +9,7 @@ use crate::cli::fixture::Place;
 use crate::cli::tasks::{TASK, package, with_python};
 use crate::service::fixture::{Site, test_python};
 
-/// The tests run what `make torch` builds, unless they are told to go without.
+/// The tests run what `make setup-torch` builds, unless they are told to go without.
 fn has_torch() -> bool {
     std::env::var_os("CLADE_SKIP_TORCH").is_none_or(|skip| skip != "1")
 }
@@ -64,7 +64,7 @@ fn without_the_library_a_model_says_how_to_get_it() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(
-            said.contains("there is no /nowhere/libclade_lm.so: `make torch` builds it"),
+            said.contains("there is no /nowhere/libclade_lm.so: `make setup-torch` builds it"),
             "{said}"
         );
     }

@@ -1,10 +1,10 @@
 //! The methods, one function each.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use clade_lm_api::messages::{
-    Begun, Cancel, Count, Counted, Description, Event, Generate, Info, Likely, Load, Loaded, Method, PullSmolLm2,
-    Replace, Unload, Watch,
+    Begun, Cancel, CloseTokenizer, Count, Counted, Description, Event, Generate, Info, Likely, Load, Loaded, Memory,
+    Method, OpenTokenizer, Opened, PullSmolLm2, Pulled, Replace, Unload, Usage, Watch,
 };
 use clade_lm_api::{Fault, FaultKind};
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ use super::{fault, handles};
 use crate::engine::{EndReason, Event as EngineEvent, Generation};
 use crate::error::{LmError, Result};
 use crate::load;
-use crate::local::{LocalModel, usage};
+use crate::local::{LocalModel, needs, usage};
 
 type Answer = std::result::Result<Json, Fault>;
 
@@ -26,19 +26,30 @@ pub(super) fn call(method: &[u8], body: &[u8], events: Option<Events>) -> Answer
     match std::str::from_utf8(method).unwrap_or_default() {
         Info::NAME => with(body, info),
         Load::NAME => with(body, |request| load_model(&request, events)),
+        Memory::NAME => with(body, |Memory { load }| needs(&load)),
         Unload::NAME => with(body, |Unload { model }| handles::forget_model(model)),
         Generate::NAME => with(body, |request| generate(request, events)),
         Cancel::NAME => with(body, |Cancel { generation }| {
             handles::cancel(generation);
             Ok(())
         }),
-        Count::NAME => with(body, |Count { model, prompt }| {
-            let tokens = handles::model(model)?.tokens(&prompt)?.len();
+        OpenTokenizer::NAME => with(body, |OpenTokenizer { path }| {
+            let tokenizer = handles::keep_tokenizer(load::open(&path)?.tokenizer()?);
+            Ok(Opened { tokenizer })
+        }),
+        CloseTokenizer::NAME => with(body, |CloseTokenizer { tokenizer }| {
+            handles::forget_tokenizer(tokenizer)
+        }),
+        Count::NAME => with(body, |Count { tokenizer, text }| {
+            let tokens = handles::tokenizer(tokenizer)?.encode(&text, true)?.len();
             Ok(Counted { tokens })
         }),
         Watch::NAME => with(body, |Watch { model }| Ok(handles::model(model)?.activity())),
         Replace::NAME => with(body, |Replace { model, path }| handles::model(model)?.replace(&path)),
-        PullSmolLm2::NAME => with(body, |PullSmolLm2 { python, to }| load::pull_smollm2(&python, &to)),
+        PullSmolLm2::NAME => with(body, |PullSmolLm2 { python, to }| {
+            let path = load::pull_smollm2(&python, to.as_deref())?;
+            Ok(Pulled { path })
+        }),
         other => Err(Fault {
             kind: FaultKind::Internal,
             message: format!("the model library has no method '{other}'"),
@@ -83,13 +94,13 @@ fn load_model(request: &Load, events: Option<Events>) -> Result<Loaded> {
 fn generate(request: Generate, events: Option<Events>) -> Result<Begun> {
     let model = handles::model(request.model)?;
     let (generation, prompt_tokens) = model.generate(&request)?;
-    let seed = generation.seed();
+    let (seed, samples) = (generation.seed(), request.samples);
     let handle = handles::keep_generation(generation.canceller());
     let follow = move |mut events: Option<Events>| {
         if let Some(events) = &mut events {
             events.begin();
         }
-        pass_on(&model, generation, events.as_ref());
+        pass_on(&model, generation, samples, events.as_ref());
         handles::forget_generation(handle);
     };
     let thread = std::thread::Builder::new().name("lm-events".to_owned());
@@ -105,35 +116,56 @@ fn generate(request: Generate, events: Option<Events>) -> Result<Begun> {
     })
 }
 
-/// Gives the events of a request to its caller until all its answers have ended.
-fn pass_on(model: &Arc<LocalModel>, mut generation: Generation, events: Option<&Events>) {
+/// Gives the events of a request to its caller until all its answers have ended. When a token cannot be read, those that have not
+/// ended end with the fault, and the request is cancelled.
+fn pass_on(model: &LocalModel, mut generation: Generation, samples: usize, events: Option<&Events>) {
+    let Some(events) = events else {
+        while generation.next_event().is_some() {}
+        return;
+    };
+    let mut open: BTreeSet<usize> = (0..samples).collect();
     while let Some(event) = generation.next_event() {
-        if let Some(events) = events {
-            events.send(&told(model, event));
+        if let EngineEvent::End(end) = &event {
+            open.remove(&end.sample);
+        }
+        match told(model, event) {
+            Ok(event) => events.send(&event),
+            Err(error) => {
+                for sample in open {
+                    events.send(&Event::End {
+                        sample,
+                        reason: "error".to_owned(),
+                        fault: Some(fault(&error)),
+                        text: String::new(),
+                        usage: Usage::default(),
+                    });
+                }
+                return;
+            }
         }
     }
 }
 
-fn told(model: &LocalModel, event: EngineEvent) -> Event {
-    match event {
+fn told(model: &LocalModel, event: EngineEvent) -> Result<Event> {
+    Ok(match event {
         EngineEvent::Token(token) => {
             let logprobs = token.logprobs.as_ref();
             let top = logprobs.map(|logprobs| logprobs.top.as_slice()).unwrap_or_default();
+            let likely = top.iter().map(|likely| {
+                Ok(Likely {
+                    id: likely.id,
+                    text: model.written(likely.id)?,
+                    logprob: likely.logprob,
+                })
+            });
             Event::Token {
                 sample: token.sample,
                 id: token.id,
                 text: token.text,
-                written: logprobs.map(|_| model.written(token.id)),
+                written: logprobs.map(|_| model.written(token.id)).transpose()?,
                 logprob: logprobs.map(|logprobs| logprobs.model),
                 sampling_logprob: logprobs.map(|logprobs| logprobs.sampling),
-                top: top
-                    .iter()
-                    .map(|likely| Likely {
-                        id: likely.id,
-                        text: model.written(likely.id),
-                        logprob: likely.logprob,
-                    })
-                    .collect(),
+                top: likely.collect::<Result<_>>()?,
             }
         }
         EngineEvent::End(end) => Event::End {
@@ -146,5 +178,5 @@ fn told(model: &LocalModel, event: EngineEvent) -> Event {
             text: end.text,
             usage: usage(end.usage),
         },
-    }
+    })
 }

@@ -14,7 +14,7 @@ use super::request::Request;
 use super::scheduler::{Scheduler, Submission};
 use super::shared::Shared;
 use super::stats::Stats;
-use super::text::Detokenizer;
+use super::text::{Detokenizer, SampleText};
 use super::worker::{Command, Worker};
 use crate::error::{LmError, Result};
 use crate::model::{CacheSize, CausalLm, ModelSpec};
@@ -27,6 +27,7 @@ pub struct Engine {
     spec: ModelSpec,
     options: EngineOptions,
     cache_size: CacheSize,
+    text: Arc<dyn Detokenizer>,
     shared: Arc<Shared>,
     commands: Sender<Command>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -46,7 +47,7 @@ impl Engine {
         let cache_size = options.cache_size(&spec)?;
         let cache = tch::no_grad(|| model.new_cache(cache_size))?;
         let shared = Arc::new(Shared::default());
-        let scheduler = Scheduler::new(&options, vocab_size, cache, text, Arc::clone(&shared));
+        let scheduler = Scheduler::new(&options, vocab_size, cache, Arc::clone(&shared));
         *shared.stats.lock() = scheduler.stats();
         let (commands, receiver) = channel();
         let worker = Worker::new(model, scheduler, receiver, Arc::clone(&shared));
@@ -58,6 +59,7 @@ impl Engine {
             spec,
             options,
             cache_size,
+            text,
             shared,
             commands,
             thread: Mutex::new(Some(thread)),
@@ -84,14 +86,26 @@ impl Engine {
     /// Takes a request. It begins when there is a place for it.
     ///
     /// # Errors
-    /// [`LmError::Request`] when it can never be served, [`LmError::Busy`] when too many wait already, [`LmError::Stopped`] when the engine
-    /// runs no more.
+    /// [`LmError::Request`] when it can never be served, [`LmError::Tokenizer`] when its prompt cannot be read, [`LmError::Busy`] when too
+    /// many wait already, [`LmError::MixedWeights`] after a replacement of weights that failed in the middle, [`LmError::Stopped`] when the
+    /// engine runs no more.
     pub fn submit(&self, request: Request) -> Result<Generation> {
         if self.shared.has_ended() {
             return Err(self.shared.stopped());
         }
+        if let Some(mixed) = self.shared.mixed() {
+            return Err(mixed);
+        }
         request.check(self.spec.vocab_size)?;
         self.check_length(&request)?;
+        let texts = (0..request.samples)
+            .map(|_| {
+                Ok(SampleText::new(
+                    self.text.decoder(&request.prompt)?,
+                    &request.stop_strings,
+                ))
+            })
+            .collect::<Result<Vec<_>>>()?;
         if !self.shared.enter_queue(self.options.max_waiting) {
             return Err(LmError::Busy(format!(
                 "{} requests wait already, which is the most that max_waiting allows; try again later",
@@ -104,6 +118,7 @@ impl Engine {
         let canceller = Canceller::default();
         let submission = Box::new(Submission {
             request,
+            texts,
             seed,
             events,
             canceller: canceller.clone(),
@@ -165,6 +180,8 @@ impl Engine {
 
     /// Replaces the weights in place. Requests that have begun end with the old ones first, those that have not begun wait and get the new
     /// ones. What is kept of earlier prompts is forgotten. The reply fails when the new weights do not fit; the old ones are then still there.
+    /// It is [`LmError::MixedWeights`] when some were read and the next could not be: all requests then fail with it until a replacement
+    /// succeeds.
     ///
     /// # Errors
     /// When the engine runs no more.

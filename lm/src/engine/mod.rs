@@ -10,6 +10,7 @@ mod event;
 mod generation;
 mod handle;
 mod options;
+mod replacement;
 mod reply;
 mod request;
 mod sampler;
@@ -19,11 +20,13 @@ mod stats;
 mod text;
 mod worker;
 
+pub use clade_lm_api::messages::Sampling;
+
 pub use self::event::{End, EndReason, Event, Token, TokenLogprob, TokenLogprobs, Usage};
 pub use self::generation::{Canceller, Completion, Generation};
 pub use self::handle::Engine;
 pub use self::options::{CacheMemory, EngineOptions};
 pub use self::reply::Reply;
-pub use self::request::{Request, Sampling};
+pub use self::request::Request;
 pub use self::stats::{Counters, Places, Stats};
 pub use self::text::{Detokenizer, TextDecoder};

@@ -18,6 +18,8 @@ pub(super) struct Shared {
     is_closing: AtomicBool,
     /// Why it runs no more.
     end: Mutex<Option<String>>,
+    /// Why its weights are mixed.
+    mixed: Mutex<Option<String>>,
 }
 
 impl Shared {
@@ -42,6 +44,16 @@ impl Shared {
     /// It runs no more. The first reason stays.
     pub(super) fn end(&self, reason: String) {
         self.end.lock().get_or_insert(reason);
+    }
+
+    /// Its weights are mixed for a reason, or whole again.
+    pub(super) fn set_mixed(&self, reason: Option<String>) {
+        *self.mixed.lock() = reason;
+    }
+
+    /// Why nothing is generated as long as the weights are mixed.
+    pub(super) fn mixed(&self) -> Option<LmError> {
+        self.mixed.lock().clone().map(LmError::MixedWeights)
     }
 
     /// It is to end after the current step.

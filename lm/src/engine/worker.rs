@@ -10,6 +10,7 @@ use std::time::Instant;
 use futures::channel::oneshot;
 use tch::{Device, Kind};
 
+use super::replacement::{Replacement, replace};
 use super::scheduler::{Part, Scheduler, Submission};
 use super::shared::Shared;
 use crate::error::{LmError, Result};
@@ -27,13 +28,6 @@ pub(super) enum Command {
     Check(oneshot::Sender<Result<()>>),
     /// Look whether it is time to end.
     Wake,
-}
-
-/// New weights, and who waits for them.
-#[derive(Debug)]
-struct Replacement {
-    weights: Arc<dyn Weights>,
-    reply: oneshot::Sender<Result<()>>,
 }
 
 /// The thread's state.
@@ -111,6 +105,9 @@ impl Worker {
         while !self.replacements.is_empty() && !self.scheduler.has_begun() {
             self.replace_weights();
         }
+        if let Some(error) = self.shared.mixed() {
+            self.scheduler.end_all(error);
+        }
         if !self.scheduler.is_empty() {
             let start = Instant::now();
             let parts = self.scheduler.plan(!self.replacements.is_empty());
@@ -141,7 +138,13 @@ impl Worker {
     fn replace_weights(&mut self) {
         if let Some(Replacement { weights, reply }) = self.replacements.pop_front() {
             self.scheduler.forget_prefixes();
-            let outcome = self.model.replace_weights(weights.as_ref());
+            let outcome = replace(self.model.as_mut(), weights.as_ref());
+            match &outcome {
+                Ok(()) => self.shared.set_mixed(None),
+                Err(LmError::MixedWeights(why)) => self.shared.set_mixed(Some(why.clone())),
+                // The old ones are there as before.
+                Err(_) => {}
+            }
             let _ = reply.send(outcome);
         }
     }

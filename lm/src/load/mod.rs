@@ -18,7 +18,7 @@ pub use self::checkpoint::{Checkpoint, Format};
 use self::files::{format_error, io_error};
 pub(crate) use self::gguf::Metadata as GgufMetadata;
 pub use self::info::{FormatBytes, ModelInfo};
-pub use self::pull::{SMOLLM2_FILE, pull_smollm2, smollm2_path};
+pub use self::pull::pull_smollm2;
 pub use self::weights::CheckpointWeights;
 use crate::error::Result;
 

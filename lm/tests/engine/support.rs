@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use clade_lm::{
-    CacheMemory, Completion, Detokenizer, EndReason, Engine, EngineOptions, Request, Sampling, Stats, TextDecoder,
+    CacheMemory, Completion, Detokenizer, EndReason, Engine, EngineOptions, Request, Result, Sampling, Stats,
+    TextDecoder,
 };
 
 use super::model::{HistoryModel, VOCABULARY, Watch};
@@ -32,34 +33,38 @@ struct LettersDecoder {
 }
 
 impl TextDecoder for LettersDecoder {
-    fn push(&mut self, id: i64) -> Option<String> {
+    fn push(&mut self, id: i64) -> Result<String> {
         let was_open = std::mem::replace(&mut self.is_open, id == FIRST_HALF);
         let text = match id {
             FIRST_HALF => String::new(),
-            SECOND_HALF if was_open => return Some("é".to_owned()),
+            SECOND_HALF if was_open => return Ok("é".to_owned()),
             SECOND_HALF => "\u{fffd}".to_owned(),
             _ => piece(id),
         };
-        let text = if was_open { format!("\u{fffd}{text}") } else { text };
-        (!text.is_empty()).then_some(text)
+        Ok(if was_open { format!("\u{fffd}{text}") } else { text })
     }
 
-    fn finish(&mut self) -> Option<String> {
-        std::mem::take(&mut self.is_open).then(|| "\u{fffd}".to_owned())
+    fn finish(&mut self) -> Result<String> {
+        let replaced = if std::mem::take(&mut self.is_open) {
+            "\u{fffd}"
+        } else {
+            ""
+        };
+        Ok(replaced.to_owned())
     }
 }
 
 impl Detokenizer for Letters {
-    fn decoder(&self, _: &[i64]) -> Box<dyn TextDecoder> {
-        Box::new(LettersDecoder { is_open: false })
+    fn decoder(&self, _: &[i64]) -> Result<Box<dyn TextDecoder>> {
+        Ok(Box::new(LettersDecoder { is_open: false }))
     }
 }
 
 /// Text of tokens, decoded at once.
 pub fn text_of(tokens: &[i64]) -> String {
-    let mut decoder = Letters.decoder(&[]);
-    let mut text: String = tokens.iter().filter_map(|id| decoder.push(*id)).collect();
-    text.extend(decoder.finish());
+    let mut decoder = Letters.decoder(&[]).unwrap();
+    let mut text: String = tokens.iter().map(|id| decoder.push(*id).unwrap()).collect();
+    text.push_str(&decoder.finish().unwrap());
     text
 }
 
@@ -179,13 +184,13 @@ pub fn mixed(count: usize, seed: u64) -> Vec<Request> {
             let len = 1 + numbers.below(30);
             tokens.extend(prompt(numbers.below(6) as u64, len));
             let sampling = Sampling {
-                temperature: [0.0, 0.5, 1.0, 1.5][numbers.below(4)],
+                temperature: [Some(0.0), Some(0.5), None, Some(1.5)][numbers.below(4)],
                 top_k: [None, Some(1), Some(9), Some(1000)][numbers.below(4)],
-                top_p: [1.0, 0.9, 0.4][numbers.below(3)],
-                min_p: [0.0, 0.05][numbers.below(2)],
-                repetition_penalty: [1.0, 1.3][numbers.below(2)],
-                presence_penalty: [0.0, 0.5][numbers.below(2)],
-                frequency_penalty: [0.0, 0.2][numbers.below(2)],
+                top_p: [None, Some(0.9), Some(0.4)][numbers.below(3)],
+                min_p: [None, Some(0.05)][numbers.below(2)],
+                repetition_penalty: [None, Some(1.3)][numbers.below(2)],
+                presence_penalty: [None, Some(0.5)][numbers.below(2)],
+                frequency_penalty: [None, Some(0.2)][numbers.below(2)],
                 seed: Some(number as u64),
             };
             Request {

@@ -1,5 +1,5 @@
 //! Opening checkpoints, and their tokenizers and chat templates, compared with what transformers, tokenizers and gguf make of them.
-//! `lm/tests/reference/load.py` makes the files in `fixtures`.
+//! `lm/tests/reference/load.py` and `smollm2.py` make the files in `fixtures`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 

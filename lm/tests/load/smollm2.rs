@@ -1,8 +1,11 @@
 //! The real small model.
 
-use clade_lm::Weights;
-use clade_lm::load;
+use std::collections::BTreeMap;
+
+use clade_lm::local::LocalModel;
 use clade_lm::text::ChatOptions;
+use clade_lm::{Completion, Weights, load};
+use clade_lm_api::messages::{Generate, Load, Message, Prompt, Sampling};
 use serde_json::Value;
 use tch::{Device, Kind, Tensor};
 
@@ -82,4 +85,74 @@ fn facts_are_the_models() {
             .contains("memory        513.1 MiB in float32, 256.6 MiB in bfloat16"),
         "{info}"
     );
+}
+
+/// Begins one greedy answer to a prompt.
+fn asked(model: &LocalModel, prompt: &Prompt) -> clade_lm::Generation {
+    let request = Generate {
+        model: 0,
+        prompt: prompt.clone(),
+        samples: 1,
+        max_tokens: Some(64),
+        sampling: Sampling::greedy(),
+        stop: Vec::new(),
+        logprobs: None,
+        priority: 0,
+    };
+    model.generate(&request).unwrap().0
+}
+
+#[test]
+fn greedy_answers_are_those_of_transformers() {
+    let Some(path) = smollm2() else { return };
+    let request = Load {
+        path,
+        device: "cpu".to_owned(),
+        dtype: "float32".to_owned(),
+        cache_bytes: Some(256 << 20),
+        context_tokens: None,
+        threads: None,
+    };
+    let model = LocalModel::load(&request, |_| {}).unwrap();
+    let cases = fixture_json("smollm2_greedy.json");
+    let cases = cases.as_array().unwrap();
+    assert_eq!(cases.len(), 10);
+    let prompts: Vec<Prompt> = cases
+        .iter()
+        .map(|case| {
+            let text = case["prompt"].as_str().unwrap().to_owned();
+            if case["chat"].as_bool().unwrap() {
+                let message = Message {
+                    role: "user".to_owned(),
+                    content: text,
+                };
+                Prompt::Chat {
+                    messages: vec![message],
+                    variables: BTreeMap::new(),
+                }
+            } else {
+                Prompt::Text(text)
+            }
+        })
+        .collect();
+    // All at once: what runs beside an answer changes nothing in it.
+    let generations: Vec<_> = prompts.iter().map(|prompt| asked(&model, prompt)).collect();
+    for ((case, prompt), generation) in cases.iter().zip(&prompts).zip(generations) {
+        let numbers = |key: &str| serde_json::from_value::<Vec<i64>>(case[key].clone()).unwrap();
+        assert_eq!(model.tokens(prompt).unwrap(), numbers("tokens"), "{prompt:?}");
+        let expected = numbers("continuation");
+        assert_eq!(expected.len(), 64);
+        let Completion { tokens, text, .. } = generation.wait().remove(0);
+        let apart = expected
+            .iter()
+            .zip(&tokens)
+            .position(|(expected, token)| expected != token);
+        assert_eq!(
+            tokens,
+            expected,
+            "{prompt:?}: apart at {apart:?}, where the reference is ahead by {:?}",
+            apart.map(|place| &case["gaps"][place])
+        );
+        assert_eq!(text, case["text"].as_str().unwrap());
+    }
 }

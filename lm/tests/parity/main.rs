@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod engine;
 mod faults;
 mod logits;
 mod sharing;

@@ -1,14 +1,13 @@
 """Makes the files that the tests of loading compare with: lm/tests/load/fixtures.
 
-    python lm/tests/reference/load.py [PATH OF smollm2-135m-instruct.gguf]
+    python lm/tests/reference/load.py
 
-Needs torch, transformers, gguf, safetensors and tokenizers. With the path of the real model its reference is made too.
+Needs torch, transformers, gguf, safetensors and tokenizers. smollm2.py makes those of the real small model.
 """
 
 import json
 import pathlib
 import shutil
-import sys
 import tempfile
 
 import gguf
@@ -17,7 +16,7 @@ import torch
 from gguf import GGMLQuantizationType as Q
 from safetensors.numpy import save_file
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 from transformers.models.llama.tokenization_llama import LlamaTokenizer
 from transformers.models.qwen2.tokenization_qwen2 import Qwen2Tokenizer
 from transformers.models.qwen3_5.tokenization_qwen3_5 import Qwen3_5Tokenizer
@@ -542,32 +541,6 @@ def chats():
     (OUT / "chats.json").write_text(json.dumps(written, ensure_ascii=False, indent=1))
 
 
-# The real small model: sums and first values of its tensors, and its tokens.
-
-
-def smollm2(path):
-    path = pathlib.Path(path)
-    model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
-    tensors = {}
-    for name, tensor in model.state_dict().items():
-        if name != "lm_head.weight":
-            wide = tensor.double()
-            first = tensor.flatten()[:4].tolist()
-            tensors[name] = {"shape": list(tensor.shape), "sum": wide.sum().item(), "squares": (wide * wide).sum().item(), "first": first}
-    reader = gguf.GGUFReader(path)
-    fields = {key: reader.fields[f"tokenizer.ggml.{key}"].contents() for key in ["tokens", "merges", "token_type"]}
-    vocabulary = {token: index for index, token in enumerate(fields["tokens"])}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[tuple(merge.split(" ")) for merge in fields["merges"]]))
-    tokenizer.pre_tokenizer = byte_level("smollm")
-    tokenizer.decoder = decoders.ByteLevel()
-    control = [token for token, kind in zip(fields["tokens"], fields["token_type"]) if kind == 3]
-    tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in control])
-    transformers_tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-    talk = transformers_tokenizer.apply_chat_template(TALK, add_generation_prompt=True, tokenize=False)
-    result = {"tensors": tensors, "texts": TEXTS, "expected": expected(tokenizer), "messages": json.dumps(TALK), "chat": talk}
-    (OUT / "smollm2.json").write_text(json.dumps(result, ensure_ascii=False))
-
-
 if __name__ == "__main__":
     OUT.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
@@ -575,5 +548,3 @@ if __name__ == "__main__":
     small_models()
     tokenizers()
     chats()
-    if len(sys.argv) > 1:
-        smollm2(sys.argv[1])

@@ -11,13 +11,13 @@ mod tests;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use clade_lm_api::messages::Sampling;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use self::filter::{Candidate, NucleusSpace};
 use self::rows::{exp, highest, log_sum_exp, sum, weigh};
 use super::event::{TokenLogprob, TokenLogprobs};
-use super::request::Sampling;
 use crate::error::Result;
 
 /// Weights that are summed up together, so that a draw skips most of a vocabulary.
@@ -91,7 +91,7 @@ impl Sampler {
         } else {
             row
         };
-        let (id, sampling) = if self.sampling.temperature == 0.0 {
+        let (id, sampling) = if self.sampling.temperature() == 0.0 {
             let (best, _) = highest(penalised)?;
             (best, 0.0)
         } else {
@@ -124,7 +124,7 @@ impl Sampler {
     }
 
     fn penalise(&self, logits: &mut [f32]) {
-        let repetition = self.sampling.repetition_penalty as f32;
+        let repetition = self.sampling.repetition_penalty() as f32;
         let repeat = |logit: &mut f32| {
             if *logit > 0.0 {
                 *logit /= repetition;
@@ -138,7 +138,7 @@ impl Sampler {
                 repeat(&mut logits[*id as usize]);
             }
         }
-        let (presence, frequency) = (self.sampling.presence_penalty, self.sampling.frequency_penalty);
+        let (presence, frequency) = (self.sampling.presence_penalty(), self.sampling.frequency_penalty());
         for (id, count) in &self.counts {
             logits[*id as usize] -= (presence + frequency * f64::from(*count)) as f32;
         }
@@ -148,9 +148,9 @@ impl Sampler {
     fn draw_random(&mut self, logits: &[f32], space: &mut Space) -> Result<(u32, f32)> {
         let Space { weights, sums, nucleus } = space;
         let (_, highest) = highest(logits)?;
-        let scale = (1.0 / self.sampling.temperature) as f32;
-        let top_p = self.sampling.top_p;
-        let floor = self.sampling.min_p as f32;
+        let scale = (1.0 / self.sampling.temperature()) as f32;
+        let top_p = self.sampling.top_p();
+        let floor = self.sampling.min_p() as f32;
         if let Some(count) = self.sampling.top_k.filter(|count| *count < logits.len()) {
             let mut best = filter::best(logits, count);
             best.iter_mut()

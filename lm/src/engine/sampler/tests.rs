@@ -84,7 +84,7 @@ fn draws_follow_the_distribution_at_any_temperature() {
     let row = row(700, 3);
     for temperature in [0.3, 1.0, 1.7] {
         let sampling = Sampling {
-            temperature,
+            temperature: Some(temperature),
             ..Sampling::default()
         };
         draws_follow(&sampling, &row, &softmax(&row, temperature));
@@ -128,10 +128,10 @@ fn filters_leave_the_tokens_that_they_promise() {
         (None, 0.3, 0.01),
     ] {
         let sampling = Sampling {
-            temperature,
+            temperature: Some(temperature),
             top_k,
-            top_p,
-            min_p,
+            top_p: Some(top_p),
+            min_p: Some(min_p),
             ..Sampling::default()
         };
         draws_follow(
@@ -146,10 +146,10 @@ fn filters_leave_the_tokens_that_they_promise() {
 fn model_logprobs_are_those_before_penalties_and_filters() {
     let row = row(500, 5);
     let sampling = Sampling {
-        temperature: 0.5,
+        temperature: Some(0.5),
         top_k: Some(10),
-        repetition_penalty: 1.5,
-        presence_penalty: 0.7,
+        repetition_penalty: Some(1.5),
+        presence_penalty: Some(0.7),
         ..Sampling::default()
     };
     let expected = softmax(&row, 1.0);
@@ -188,15 +188,15 @@ fn penalties_change_logits_as_they_are_defined() {
             .collect()
     };
     // Positive logits are divided, negative ones multiplied; of the prompt and of the answer, once each.
-    let repetition = greedy(|sampling| sampling.repetition_penalty = 2.0);
+    let repetition = greedy(|sampling| sampling.repetition_penalty = Some(2.0));
     assert_eq!(draws(&repetition, &[0], &[4.0, 3.0, 1.0, -1.0], 4), [1, 0, 0, 0]);
     assert_eq!(draws(&repetition, &[0, 1], &[-1.0, -1.5, -2.5], 2), [0, 0]);
     assert_eq!(draws(&repetition, &[0], &[-1.0, -1.5, -2.5], 2), [1, 0]);
     // Once for tokens of the answer, however often they are there.
-    let presence = greedy(|sampling| sampling.presence_penalty = 1.5);
+    let presence = greedy(|sampling| sampling.presence_penalty = Some(1.5));
     assert_eq!(draws(&presence, &[0], &[4.0, 3.0, 1.0], 5), [0, 1, 0, 0, 0]);
     // For each time that they are there.
-    let frequency = greedy(|sampling| sampling.frequency_penalty = 0.75);
+    let frequency = greedy(|sampling| sampling.frequency_penalty = Some(0.75));
     assert_eq!(draws(&frequency, &[0], &[4.0, 3.0, 1.0], 6), [0, 0, 1, 0, 1, 0]);
 }
 
@@ -243,7 +243,7 @@ fn impossible_tokens_are_never_drawn() {
             ..Sampling::default()
         },
         Sampling {
-            top_p: 0.999,
+            top_p: Some(0.999),
             ..Sampling::default()
         },
     ] {
@@ -279,14 +279,14 @@ fn cost_of_a_row() {
         ("temperature", with(|_| {}), None),
         ("temperature, logprobs", with(|_| {}), Some(0)),
         ("top-k 50", with(|sampling| sampling.top_k = Some(50)), None),
-        ("top-p 0.95", with(|sampling| sampling.top_p = 0.95), None),
-        ("min-p 0.05", with(|sampling| sampling.min_p = 0.05), None),
+        ("top-p 0.95", with(|sampling| sampling.top_p = Some(0.95)), None),
+        ("min-p 0.05", with(|sampling| sampling.min_p = Some(0.05)), None),
         (
             "top-k 20, top-p 0.95, penalty, logprobs",
             with(|sampling| {
                 sampling.top_k = Some(20);
-                sampling.top_p = 0.95;
-                sampling.repetition_penalty = 1.1;
+                sampling.top_p = Some(0.95);
+                sampling.repetition_penalty = Some(1.1);
             }),
             Some(5),
         ),

@@ -123,13 +123,14 @@ impl Scheduler {
         sample.usage.completion_tokens += 1;
         self.counters.generated_tokens += 1;
         let is_stop = group.request.stop_tokens.contains(&id);
-        let Released { text, stop } = if is_stop {
-            Released {
-                text: String::new(),
-                stop: None,
-            }
+        let read = if is_stop {
+            Ok(Released::default())
         } else {
             sample.text.push(id)
+        };
+        let (Released { text, stop }, fault) = match read {
+            Ok(released) => (released, None),
+            Err(error) => (Released::default(), Some(error)),
         };
         let token = Token {
             sample: key.index as usize,
@@ -139,7 +140,9 @@ impl Scheduler {
         };
         // Nobody may listen any more; the request is then ended before the next step.
         let _ = group.events.unbounded_send(Event::Token(token));
-        if is_stop {
+        if let Some(error) = fault {
+            Some(EndReason::Error(Arc::new(error)))
+        } else if is_stop {
             Some(EndReason::StopToken(id))
         } else if let Some(number) = stop {
             Some(EndReason::StopString(number))

@@ -23,7 +23,6 @@ use super::options::EngineOptions;
 use super::sampler::Sampler;
 use super::shared::Shared;
 use super::stats::{Counters, Stats};
-use super::text::{Detokenizer, SampleText};
 use crate::error::LmError;
 use crate::model::Cache;
 
@@ -37,7 +36,6 @@ pub(super) struct Scheduler {
     vocab_size: usize,
     cache: Box<dyn Cache>,
     ledger: Ledger,
-    text: Arc<dyn Detokenizer>,
     groups: BTreeMap<GroupKey, Group>,
     samples: BTreeMap<SampleKey, Sample>,
     running: BTreeSet<SampleKey>,
@@ -49,13 +47,7 @@ pub(super) struct Scheduler {
 
 impl Scheduler {
     /// A scheduler without requests over an empty cache.
-    pub(super) fn new(
-        options: &EngineOptions,
-        vocab_size: usize,
-        cache: Box<dyn Cache>,
-        text: Arc<dyn Detokenizer>,
-        shared: Arc<Shared>,
-    ) -> Self {
+    pub(super) fn new(options: &EngineOptions, vocab_size: usize, cache: Box<dyn Cache>, shared: Arc<Shared>) -> Self {
         let ledger = Ledger::new(cache.size());
         // A recurrent state that is never kept cannot be found again, so neither can the blocks before it.
         let shares_prefixes = options.prefix_sharing && (!ledger.is_recurrent() || options.state_snapshots > 0);
@@ -67,7 +59,6 @@ impl Scheduler {
             vocab_size,
             cache,
             ledger,
-            text,
             groups: BTreeMap::new(),
             samples: BTreeMap::new(),
             running: BTreeSet::new(),
@@ -97,6 +88,7 @@ impl Scheduler {
     pub(super) fn add(&mut self, submission: Submission) {
         let Submission {
             request,
+            texts,
             seed,
             events,
             canceller,
@@ -113,7 +105,7 @@ impl Scheduler {
         };
         let penalised = Arc::new(penalised);
         let samples = request.samples as u32;
-        for index in 0..samples {
+        for (index, text) in (0..samples).zip(texts) {
             let sample = Sample {
                 tokens: if index == 0 { request.prompt.clone() } else { Vec::new() },
                 computed: 0,
@@ -123,7 +115,7 @@ impl Scheduler {
                 expected: 0..0,
                 snapshots_at: Vec::new(),
                 sampler: Sampler::new(&request.sampling, request.logprobs, seed, index, &penalised),
-                text: SampleText::new(self.text.decoder(&request.prompt), &request.stop_strings),
+                text,
                 usage: Usage {
                     prompt_tokens: request.prompt.len(),
                     ..Usage::default()
@@ -211,10 +203,12 @@ impl Scheduler {
         let (Some(mut sample), Some(group)) = (self.samples.remove(&key), self.groups.get_mut(&key.group)) else {
             return;
         };
-        let text = match reason {
+        let (text, reason) = match (sample.text.finish(), reason) {
             // What comes after a stop string is not of the answer.
-            EndReason::StopString(_) => String::new(),
-            _ => sample.text.finish(),
+            (_, reason @ EndReason::StopString(_)) => (String::new(), reason),
+            (Ok(text), reason) => (text, reason),
+            (Err(_), reason @ EndReason::Error(_)) => (String::new(), reason),
+            (Err(error), _) => (String::new(), EndReason::Error(Arc::new(error))),
         };
         let end = End {
             sample: key.index as usize,

@@ -38,6 +38,8 @@ impl GroupKey {
 #[derive(Debug)]
 pub(in crate::engine) struct Submission {
     pub(in crate::engine) request: Request,
+    /// Texts of its samples, as many as there are.
+    pub(in crate::engine) texts: Vec<SampleText>,
     pub(in crate::engine) seed: u64,
     pub(in crate::engine) events: UnboundedSender<Event>,
     pub(in crate::engine) canceller: Canceller,

@@ -1,7 +1,7 @@
 //! Finds stop strings in text that comes in pieces.
 
 /// What is known after a piece.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::engine) struct Released {
     /// Text that belongs to the answer for certain.
     pub(in crate::engine) text: String,
