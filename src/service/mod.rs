@@ -8,6 +8,7 @@ pub(crate) mod api;
 mod chat;
 pub(crate) mod client_address;
 mod error;
+mod exposition;
 mod figures;
 pub(crate) mod fleet;
 mod listen;
@@ -19,6 +20,7 @@ mod uploads;
 
 pub use access::{KeyRow, Quotas, Role, adopt_key, all_keys, create_key, revoke_key};
 pub use error::ServiceError;
+pub(crate) use exposition::{Exposition, Labels};
 pub(crate) use fleet::wire::suits as versions_suit;
 pub(crate) use listen::Listener;
 pub use listen::Tls;

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use parking_lot::{Mutex, RwLock};
@@ -35,7 +35,7 @@ use super::hand_in::KeyId;
 use super::memory::Memory;
 use super::servers::Setup;
 use super::turns::Turns;
-use crate::service::api::{ApiError, PREFIX, method_and_route, wrong_method};
+use crate::service::api::{ApiError, PREFIX, wrong_method};
 
 /// What all requests share.
 #[derive(Debug)]
@@ -140,10 +140,7 @@ async fn no_route(uri: Uri) -> ApiError {
 
 /// Counts requests by route and code.
 async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
-    let (method, route) = method_and_route(&request);
-    let response = next.run(request).await.into_response();
-    app.figures.note_request(&method, &route, response.status().as_u16());
-    response
+    app.figures.exposition.count(request, next).await
 }
 
 /// Headers of a request that servers get: the key, and those that are named.
