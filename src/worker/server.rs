@@ -11,6 +11,7 @@ use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::error::{Fault, WorkerError};
+use crate::error::with_causes;
 use crate::sandbox::LogStream;
 use crate::service::Class;
 use crate::service::client_address::base_url;
@@ -189,14 +190,7 @@ async fn answer<T: DeserializeOwned>(response: Response) -> Result<T, Fault> {
     serde_json::from_slice(&bytes).map_err(|error| Fault::Nonsense(error.to_string()))
 }
 
-/// What went wrong, with its causes; the address is known to whoever reads it.
+/// There was no answer. The address is left out: whoever reads it knows it.
 fn unreachable_server(error: reqwest::Error) -> Fault {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    Fault::Unreachable(text)
+    Fault::Unreachable(with_causes(&error.without_url()))
 }

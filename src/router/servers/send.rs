@@ -10,6 +10,7 @@ use tracing::warn;
 
 use super::Server;
 use super::reply::Reply;
+use crate::error::with_causes;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,7 +78,7 @@ impl Server {
         let whole = async {
             let response = self.send(request).await?;
             let read = Reply::read(response).await;
-            read.map_err(|error| Fault::Broken(explain(&error.without_url())))
+            read.map_err(|error| Fault::Broken(with_causes(&error.without_url())))
         };
         self.bounded(time, whole).await
     }
@@ -123,7 +124,7 @@ impl Server {
     async fn send(&self, request: RequestBuilder) -> Result<Response, Fault> {
         request.send().await.map_err(|error| {
             let is_connect = error.is_connect();
-            let text = explain(&error.without_url());
+            let text = with_causes(&error.without_url());
             match is_connect {
                 true => {
                     self.note(Err(text.clone()));
@@ -150,15 +151,4 @@ impl Server {
         self.state.until_down().await;
         tokio::time::sleep(LATER).await;
     }
-}
-
-/// What went wrong, with its causes.
-pub(super) fn explain(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }
