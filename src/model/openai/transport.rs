@@ -155,7 +155,9 @@ impl Transport {
             // No certificate is looked at, so a machine without any will do.
             builder = builder.tls_certs_only([]);
         }
-        builder.build().map_err(|error| TransportError::Setup(with_causes(&error)))
+        builder
+            .build()
+            .map_err(|error| TransportError::Setup(with_causes(&error)))
     }
 
     fn failed(&self, error: reqwest::Error) -> TransportError {

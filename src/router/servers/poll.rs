@@ -46,7 +46,10 @@ impl Server {
 
     async fn ask_health(&self) -> Result<Health, String> {
         let request = self.http.request(Method::GET, format!("{}/api/v1/health", self.url));
-        let response = request.send().await.map_err(|error| with_causes(&error.without_url()))?;
+        let response = request
+            .send()
+            .await
+            .map_err(|error| with_causes(&error.without_url()))?;
         let reply = Reply::read(response)
             .await
             .map_err(|error| with_causes(&error.without_url()))?;
