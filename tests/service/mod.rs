@@ -8,6 +8,7 @@ mod jobs;
 mod kills;
 mod logs;
 mod order;
+pub mod process;
 mod refusals;
 pub mod remote;
 mod remote_executor;
