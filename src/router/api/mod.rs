@@ -4,6 +4,7 @@ mod admin;
 mod document;
 mod jobs;
 mod logs;
+mod of_job;
 mod refused;
 mod status;
 mod submission;
