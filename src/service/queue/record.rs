@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::request::{JobRequest, JobState};
 use crate::sandbox::{Cause, Grade, IsolationReport, JobEnd, Layer, Limits, ResultState};
@@ -58,7 +59,7 @@ pub struct RunDetail {
 }
 
 /// How much a program wrote to an output.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogFacts {
     /// Bytes that it wrote.
     pub bytes: u64,
@@ -67,9 +68,9 @@ pub struct LogFacts {
 }
 
 /// A submission that was collected.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubmissionFacts {
-    /// Name of the file; that of a folder ends in `.tar`.
+    /// Name of the file; that of a folder ends in .tar.
     pub name: String,
     /// Its size.
     pub bytes: u64,
