@@ -76,6 +76,7 @@ impl RouterServer {
             keys: Memory::new(keys),
             turns: super::turns::Turns::default(),
             callers: super::caller::Callers::default(),
+            places: Arc::default(),
             figures: super::figures::Figures::default(),
             placing: Mutex::default(),
             reading: tokio::sync::Mutex::new(Some(text)),

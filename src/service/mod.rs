@@ -20,6 +20,7 @@ mod uploads;
 
 pub use access::{KeyRow, Quotas, Role, adopt_key, all_keys, create_key, revoke_key};
 pub use error::ServiceError;
+pub(crate) use error::is_full;
 pub(crate) use exposition::{Exposition, Labels};
 pub(crate) use fleet::wire::suits as versions_suit;
 pub(crate) use listen::Listener;
@@ -28,4 +29,4 @@ pub(crate) use queue::Class;
 pub(crate) use run::{LiveJob, LiveJobs};
 pub(crate) use serve::check_sandbox;
 pub use serve::{ServeOptions, Service};
-pub(crate) use uploads::{Packer, UPLOAD_PREFIX, unpack_data};
+pub(crate) use uploads::{Packer, PlaceLimits, Places, UPLOAD_PREFIX, unpack_data};

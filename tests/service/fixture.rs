@@ -313,6 +313,18 @@ pub fn tar(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
     archive.into_inner().unwrap()
 }
 
+/// An upload that is begun and goes no further.
+pub async fn begin_upload(url: &str, key: &str) -> tokio::net::TcpStream {
+    let (_, address) = url.split_once("//").unwrap();
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head =
+        format!("POST /api/v1/uploads HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Length: 100000\r\n\r\nbegin");
+    tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes())
+        .await
+        .unwrap();
+    stream
+}
+
 /// The interpreter of the clients in Python.
 pub fn test_python() -> PathBuf {
     std::env::var_os("CLADE_TEST_PYTHON").map(PathBuf::from).expect(

@@ -14,5 +14,5 @@ pub mod remote;
 mod remote_executor;
 mod remote_jobs;
 mod submissions;
-mod uploads;
+pub mod uploads;
 mod workers;

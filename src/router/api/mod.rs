@@ -36,6 +36,7 @@ use super::hand_in::KeyId;
 use super::memory::Memory;
 use super::servers::Setup;
 use super::turns::Turns;
+use crate::service::Places;
 use crate::service::api::{ApiError, PREFIX, wrong_method};
 
 /// What all requests share.
@@ -53,6 +54,8 @@ pub(super) struct Shared {
     pub(super) keys: Memory<KeyId>,
     pub(super) turns: Turns<KeyId>,
     pub(super) callers: Callers,
+    /// Uploads that are being received.
+    pub(super) places: Arc<Places>,
     pub(super) figures: Figures,
     /// One job at a time is placed, so that all see what the others got.
     pub(super) placing: Mutex<()>,

@@ -8,6 +8,7 @@ use futures::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
 use super::error::ApiError;
+use crate::service::uploads::{NoPlace, Place};
 
 /// Bytes and time for the rest of a body that is refused: a client that only then looks for the answer would not see it otherwise.
 const DRAIN_BYTES: u64 = 64 << 20;
@@ -87,6 +88,17 @@ impl LimitedBody {
             bytes.extend_from_slice(&part);
         }
         Ok(bytes)
+    }
+
+    /// A place for the body. Where there is none, the client must not be stopped in the middle of it.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) async fn placed(&mut self, place: Result<Place, NoPlace>) -> Result<Place, ApiError> {
+        if place.is_err() {
+            self.drain().await;
+        }
+        Ok(place?)
     }
 
     async fn drain(&mut self) {

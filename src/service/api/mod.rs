@@ -35,7 +35,7 @@ use super::fleet::{self, Fleet};
 use super::queue::Queue;
 use super::run::{Board, DataFinder, LiveJobs};
 use super::submissions::Submissions;
-use super::uploads::Uploads;
+use super::uploads::{Places, Uploads};
 use crate::config::ServiceConfig;
 use crate::scheduler::{ENGINE_VERSION, Services};
 use crate::session::Queries;
@@ -53,6 +53,7 @@ pub struct Shared {
     pub(super) access: Access,
     pub(super) queue: Arc<Queue>,
     pub(super) uploads: Arc<Uploads>,
+    pub(super) places: Arc<Places>,
     pub(super) submissions: Arc<Submissions>,
     pub(super) data: DataFinder,
     pub(super) live: Arc<LiveJobs>,
