@@ -90,8 +90,7 @@ impl Server {
 
     /// Writes the data of a job into a file, as an archive.
     pub(super) async fn data(&self, job_id: &str, hash: &str, target: &Path) -> Result<(), Fault> {
-        let broken =
-            |error: std::io::Error| Fault::Nonsense(format!("{} cannot be written: {error}", target.display()));
+        let broken = |error: std::io::Error| Fault::Local(format!("{} cannot be written: {error}", target.display()));
         let request = self.own(Method::GET, &format!("jobs/{job_id}/data/{hash}"));
         let mut response = send(request).await?;
         let mut file = File::create(target).await.map_err(broken)?;
@@ -117,7 +116,7 @@ impl Server {
 
     /// Sends a submission part by part.
     pub(super) async fn submission(&self, attempt: &Attempt, file: &Path) -> Result<(), Fault> {
-        let broken = |error: std::io::Error| Fault::Nonsense(format!("{} cannot be read: {error}", file.display()));
+        let broken = |error: std::io::Error| Fault::Local(format!("{} cannot be read: {error}", file.display()));
         let Attempt { job_id, attempt } = attempt;
         let mut opened = File::open(file).await.map_err(broken)?;
         let mut offset = 0;

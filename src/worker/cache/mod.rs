@@ -81,9 +81,9 @@ impl DataCache {
             server.data(job_id, hash, &archive).await?;
             let into = folder.clone();
             let unpacked = spawn_blocking(move || unpack_data(&archive, &into)).await;
-            let unpacked = unpacked.map_err(|error| Fault::Nonsense(error.to_string()))?;
+            let unpacked = unpacked.map_err(|error| Fault::Local(error.to_string()))?;
             let came = unpacked
-                .map_err(|error| Fault::Nonsense(error.to_string()))?
+                .map_err(|error| Fault::Local(error.to_string()))?
                 // It broke off, or the folder changed on the way.
                 .map_err(|fault| Fault::Unreachable(format!("data did not come whole: {fault}")))?;
             if came != hash {
@@ -113,10 +113,9 @@ impl DataCache {
 
 async fn blocking<T: Send + 'static>(call: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T, Fault> {
     let done = spawn_blocking(call).await;
-    done.map_err(|error| Fault::Nonsense(error.to_string()))?
-        .map_err(not_kept)
+    done.map_err(|error| Fault::Local(error.to_string()))?.map_err(not_kept)
 }
 
 fn not_kept(error: io::Error) -> Fault {
-    Fault::Nonsense(format!("data cannot be kept: {error}"))
+    Fault::Local(format!("data cannot be kept in the folder of --cache: {error}"))
 }
