@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use axum::http::HeaderMap;
 use futures::future::join_all;
 
 use super::api::{App, Refused};
 use super::servers::{Ask, Fault, Reply, Server, Setup};
+use crate::service::api::caller::KEY_HEADER;
 
 /// What all servers answered.
 #[derive(Debug)]
@@ -69,6 +71,15 @@ impl Answers {
             _ => app.unreachable(self.silent).into(),
         }
     }
+}
+
+/// The API key among headers.
+pub(super) fn key_only(headers: &HeaderMap) -> HeaderMap {
+    let mut only = HeaderMap::new();
+    if let Some(key) = headers.get(KEY_HEADER) {
+        only.insert(KEY_HEADER, key.clone());
+    }
+    only
 }
 
 /// The server of a job.

@@ -10,6 +10,7 @@ mod error;
 mod figures;
 mod hand_in;
 mod holders;
+mod key_holder;
 mod memory;
 mod place;
 mod reload;
