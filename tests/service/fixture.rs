@@ -159,6 +159,14 @@ impl Site {
         serde_json::from_str(&text).unwrap()
     }
 
+    /// The control database of the store.
+    pub fn database(&self) -> rusqlite::Connection {
+        let path = self.place.path().join("clade-store/clade.sqlite");
+        let database = rusqlite::Connection::open(path).unwrap();
+        database.busy_timeout(LIMIT).unwrap();
+        database
+    }
+
     /// Files below the folder of uploads.
     pub fn uploads(&self) -> Vec<PathBuf> {
         let folder = self.place.path().join("clade-store/uploads");

@@ -126,14 +126,6 @@ async fn killed_with_a_full_queue_it_loses_and_doubles_nothing() {
     assert_eq!(rows, json!([{"jobs": JOBS, "ids": JOBS}]), "each has one end");
 }
 
-/// The control database of a site.
-fn database(site: &Site) -> rusqlite::Connection {
-    let path = site.place.path().join("clade-store/clade.sqlite");
-    let database = rusqlite::Connection::open(path).unwrap();
-    database.busy_timeout(LIMIT).unwrap();
-    database
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clock_that_is_set_forward_takes_no_job_from_a_worker_that_lives() {
     let site = Site::new().set("service.lease_seconds=5");
@@ -143,7 +135,7 @@ async fn a_clock_that_is_set_forward_takes_no_job_from_a_worker_that_lives() {
     client.wait_for(&running, &["running"]).await;
     // What the lease looks like then. The server looks for lost jobs every second.
     let lapse = "UPDATE job_requests SET lease_until = 0 WHERE state = 'running'";
-    let database = database(&site);
+    let database = site.database();
     let done = loop {
         database.execute(lapse, []).unwrap();
         let job = client.job(&running).await;
@@ -169,7 +161,7 @@ async fn a_job_that_is_taken_from_its_worker_counts_for_its_user_no_more() {
     // Another server of this store, which took it over.
     let other = "UPDATE job_requests SET owner = 'elsewhere', attempts = attempts + 1,
                  lease_until = lease_until + 3600000000 WHERE state = 'running'";
-    assert_eq!(database(&site).execute(other, []).unwrap(), 1);
+    assert_eq!(site.database().execute(other, []).unwrap(), 1);
     assert_eq!(ann.run(&job("print(1)")).await["status"], "completed");
 }
 
@@ -185,7 +177,7 @@ async fn jobs_that_ended_long_ago_are_only_in_the_tables() {
     }
     server.stop();
     let days = 31_i64 * 24 * 3600 * 1_000_000;
-    database(&site)
+    site.database()
         .execute(
             "UPDATE job_requests SET finished_at = finished_at - ?1 WHERE job_id = ?2",
             rusqlite::params![days, ids[0]],
