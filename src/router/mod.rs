@@ -16,7 +16,6 @@ mod place;
 mod reload;
 mod serve;
 mod servers;
-mod turns;
 
 pub use error::RouterError;
 pub use serve::{RouterOptions, RouterServer};

@@ -74,7 +74,7 @@ impl RouterServer {
             insecure: options.insecure,
             jobs: Memory::new(jobs),
             keys: Memory::new(keys),
-            turns: super::turns::Turns::default(),
+            turns: crate::turns::Turns::default(),
             callers: super::caller::Callers::default(),
             places: Arc::default(),
             figures: super::figures::Figures::default(),

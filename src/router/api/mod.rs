@@ -35,9 +35,9 @@ use super::figures::Figures;
 use super::hand_in::KeyId;
 use super::memory::Memory;
 use super::servers::Setup;
-use super::turns::Turns;
 use crate::service::Places;
 use crate::service::api::{ApiError, PREFIX, wrong_method};
+use crate::turns::Turns;
 
 /// What all requests share.
 #[derive(Debug)]
