@@ -50,9 +50,7 @@ impl Server {
             .send()
             .await
             .map_err(|error| with_causes(&error.without_url()))?;
-        let reply = Reply::read(response)
-            .await
-            .map_err(|error| with_causes(&error.without_url()))?;
+        let reply = Reply::read(response).await?;
         if !reply.status.is_success() {
             return Err(format!("it answers {} to /api/v1/health", reply.status));
         }

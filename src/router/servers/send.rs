@@ -77,8 +77,7 @@ impl Server {
         self.check_up()?;
         let whole = async {
             let response = self.send(request).await?;
-            let read = Reply::read(response).await;
-            read.map_err(|error| Fault::Broken(with_causes(&error.without_url())))
+            Reply::read(response).await.map_err(Fault::Broken)
         };
         self.bounded(time, whole).await
     }
