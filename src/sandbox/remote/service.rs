@@ -252,7 +252,8 @@ impl Service {
         file.flush().await.map_err(Fault::local("write", target))?;
         let sha256 = hex::encode(hash.finalize());
         if bytes != facts.bytes || sha256 != facts.sha256 {
-            return Err(Fault::Nonsense(format!(
+            // It may have been spoilt on its way.
+            return Err(Fault::Unreachable(format!(
                 "the submission of job {job_id} is not the one that the job was said to have: {} bytes with the hash {}",
                 facts.bytes, facts.sha256
             )));
