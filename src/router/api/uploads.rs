@@ -77,7 +77,7 @@ pub(super) async fn upload(
         all: config.uploads_at_once,
         of_user: config.uploads_per_user,
     };
-    let _place = body.placed(app.places.take(&caller.user, limits)).await?;
+    let _place = body.checked(app.places.take(&caller.user, limits)).await?;
     let (file, length) = spool(config, body).await?;
     let file = Arc::new(file);
     let passed = headers_for(&headers, &["content-type"])?;
@@ -119,7 +119,8 @@ async fn spool(config: &RouterConfig, mut body: LimitedBody) -> Result<(File, u6
     let mut writer = tokio::fs::File::from_std(file.try_clone().map_err(broken)?);
     let mut length = 0;
     while let Some(part) = body.part().await? {
-        writer.write_all(&part).await.map_err(broken)?;
+        let written = writer.write_all(&part).await.map_err(broken);
+        body.checked(written).await?;
         length += part.len() as u64;
     }
     writer.flush().await.map_err(broken)?;

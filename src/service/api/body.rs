@@ -8,7 +8,6 @@ use futures::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
 use super::error::ApiError;
-use crate::service::uploads::{NoPlace, Place};
 
 /// Bytes and time for the rest of a body that is refused: a client that only then looks for the answer would not see it otherwise.
 const DRAIN_BYTES: u64 = 64 << 20;
@@ -90,15 +89,18 @@ impl LimitedBody {
         Ok(bytes)
     }
 
-    /// A place for the body. Where there is none, the client must not be stopped in the middle of it.
+    /// What came out of something that is done for the body. Where it went wrong, what is left of the body is read first.
     ///
     /// # Errors
-    /// When there is none.
-    pub(crate) async fn placed(&mut self, place: Result<Place, NoPlace>) -> Result<Place, ApiError> {
-        if place.is_err() {
-            self.drain().await;
+    /// When it went wrong.
+    pub async fn checked<T, E: Into<ApiError>>(&mut self, done: Result<T, E>) -> Result<T, ApiError> {
+        match done {
+            Ok(value) => Ok(value),
+            Err(error) => {
+                self.drain().await;
+                Err(error.into())
+            }
         }
-        Ok(place?)
     }
 
     async fn drain(&mut self) {

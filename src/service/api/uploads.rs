@@ -53,10 +53,11 @@ pub async fn upload(
         all: app.config.uploads_at_once,
         of_user: app.config.uploads_per_user,
     };
-    let place = body.placed(app.places.take(&caller.user, limits)).await?;
+    let place = body.checked(app.places.take(&caller.user, limits)).await?;
     let mut incoming = app.uploads.incoming(place).await?;
     while let Some(part) = body.part().await? {
-        incoming.write(&part).await?;
+        let written = incoming.write(&part).await;
+        body.checked(written).await?;
     }
     incoming.end().await?;
     let kept = app.uploads.keep(incoming, app.services.now()).await?;
