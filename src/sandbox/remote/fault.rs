@@ -130,7 +130,7 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Unreachable(reason) | Self::Nonsense(reason) => f.write_str(reason),
-            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Refused(refusal) => write!(f, "{refusal}"),
             Self::Local { action, path, source } => write!(f, "cannot {action} {}: {source}", path.display()),
         }
     }
