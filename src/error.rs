@@ -1,5 +1,6 @@
-//! Error classes shared by all modules: what kind of fault it was, and whether trying again can help.
+//! Error classes shared by all modules: what kind of fault it was, and whether trying again can help. And errors in words.
 
+use std::error::Error;
 use std::fmt;
 
 /// Class of a fault. It decides about retries and budgets, and is stored in `evo.attempts.error_class`.
@@ -42,4 +43,19 @@ impl fmt::Display for ErrorClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// An error with its causes, without repetitions.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
 }

@@ -26,4 +26,5 @@ pub mod service;
 pub mod session;
 pub mod suite;
 pub mod templates;
+mod turns;
 pub mod worker;

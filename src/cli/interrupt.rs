@@ -75,7 +75,8 @@ pub async fn watch<T>(engine: &Engine, work: impl Future<Output = T>) -> Result<
     }
 }
 
-/// Runs a server to its end: the first Ctrl-C or SIGTERM says `stopping` and cancels `stop`, the second breaks the server off.
+/// Runs a server to its end: the first Ctrl-C or SIGTERM says `stopping` and cancels `stop`, the second breaks the server off. Signals are
+/// listened for before the server is begun, so what it says first can be answered with one.
 pub async fn until_stopped<T>(
     stop: &CancellationToken,
     stopping: &str,

@@ -57,6 +57,10 @@ pub struct ServiceConfig {
     pub upload_depth: u32,
     /// All uploads together.
     pub uploads_size: ByteSize,
+    /// Uploads that are received at the same time.
+    pub uploads_at_once: u32,
+    /// The same of one user.
+    pub uploads_per_user: u32,
     /// Hours that a submission is kept after the end of its job; 0 to keep none.
     pub keep_submission_hours: u32,
     /// All submissions that are kept together; the oldest go first.

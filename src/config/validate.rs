@@ -124,6 +124,8 @@ fn ranges(config: &Config) -> Vec<(&'static str, bool, &'static str)> {
         ("service.upload_size", service.upload_size.bytes() > 0, AT_LEAST_ONE),
         ("service.upload_files", service.upload_files > 0, AT_LEAST_ONE),
         ("service.upload_depth", service.upload_depth > 0, AT_LEAST_ONE),
+        ("service.uploads_at_once", service.uploads_at_once > 0, AT_LEAST_ONE),
+        ("service.uploads_per_user", service.uploads_per_user > 0, AT_LEAST_ONE),
         (
             "service.submissions_bytes",
             service.submissions_bytes.bytes() > 0 || service.keep_submission_hours == 0,

@@ -62,6 +62,10 @@ pub struct RouterConfig {
     pub upload_bytes: ByteSize,
     /// Folder for uploads on their way.
     pub spool_dir: Option<PathBuf>,
+    /// Uploads that are received at the same time.
+    pub uploads_at_once: u32,
+    /// The same of one user.
+    pub uploads_per_user: u32,
     /// Jobs whose servers are remembered.
     pub remembered_jobs: usize,
     /// Idempotency keys whose servers are remembered.
@@ -117,13 +121,18 @@ impl RouterConfig {
         if self.tls_cert.is_some() != self.tls_key.is_some() {
             return Err("tls_cert and tls_key go together".to_owned());
         }
-        for (key, number) in [
-            ("remembered_jobs", self.remembered_jobs),
-            ("remembered_keys", self.remembered_keys),
+        for (key, is_none) in [
+            ("uploads_at_once", self.uploads_at_once == 0),
+            ("uploads_per_user", self.uploads_per_user == 0),
+            ("remembered_jobs", self.remembered_jobs == 0),
+            ("remembered_keys", self.remembered_keys == 0),
         ] {
-            if number == 0 {
+            if is_none {
                 return Err(format!("{key} must be at least 1"));
             }
+        }
+        if let Some(folder) = self.spool_dir.as_ref().filter(|folder| !folder.is_dir()) {
+            return Err(format!("spool_dir: {} is no folder", folder.display()));
         }
         let mut names = HashSet::new();
         for server in &mut self.servers {
@@ -207,6 +216,8 @@ mod tests {
             ("poll_seconds = \"often\"\n", "poll_seconds"),
             ("body_bytes = \"much\"\n", "no size"),
             ("remembered_keys = 0\n", "remembered_keys"),
+            ("uploads_per_user = 0\n", "uploads_per_user"),
+            ("spool_dir = \"/nowhere\"\n", "is no folder"),
             ("tls_cert = \"x\"\n", "go together"),
             (
                 "[[server]]\nname = \"a\"\nurl = \"http://[::1]:1\"\n",

@@ -14,7 +14,8 @@ use tracing::warn;
 
 use super::api::{App, Refused, no_server};
 use super::caller::Caller;
-use super::holders::{Answers, ask_all};
+use super::holders::{ask_all, key_only};
+use super::key_holder::{has_no_job, key_holder};
 use super::place::{Candidate, order};
 use super::servers::{Ask, Fault, Placement, Reply, Server, Setup};
 use crate::service::{Class, UPLOAD_PREFIX};
@@ -22,8 +23,8 @@ use crate::service::{Class, UPLOAD_PREFIX};
 /// An idempotency key and its user.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct KeyId {
-    user: String,
-    key: String,
+    pub(super) user: String,
+    pub(super) key: String,
 }
 
 impl fmt::Debug for KeyId {
@@ -35,9 +36,9 @@ impl fmt::Debug for KeyId {
 /// A request for a job.
 #[derive(Debug)]
 pub(super) struct Request {
-    id: KeyId,
+    pub(super) id: KeyId,
     /// The router made the key, so no server knows it.
-    is_new: bool,
+    pub(super) is_new: bool,
     class: Class,
     /// The upload that the job reads.
     upload: Option<String>,
@@ -100,7 +101,7 @@ pub(super) async fn hand_in(app: &App, request: &Request) -> Result<Taken, Refus
     let _turn = app.turns.take(request.id.clone()).await;
     let setup = app.setup();
     let mut gone = None;
-    if let Some(server) = home(app, &setup, request).await? {
+    if let Some(server) = key_holder(app, &setup, request).await? {
         if server.is_gone(setup.config.failover_time) {
             warn!(
                 server = &*server.name,
@@ -115,56 +116,6 @@ pub(super) async fn hand_in(app: &App, request: &Request) -> Result<Taken, Refus
     place(app, &setup, request, gone.as_deref()).await
 }
 
-/// The server that has the request, or may have it.
-async fn home(app: &App, setup: &Setup, request: &Request) -> Result<Option<Arc<Server>>, Refused> {
-    let known = app.keys.get(&request.id);
-    if let Some(server) = known.and_then(|name| setup.server(&name).cloned()) {
-        return Ok(Some(server));
-    }
-    if request.is_new {
-        return Ok(None);
-    }
-    let query = form_encoded(&[
-        ("idempotency_key", &request.id.key),
-        ("user", &request.id.user),
-        ("limit", "1"),
-    ]);
-    let question = Ask::get(format!("/jobs?{query}"), key_only(&request.ask.headers));
-    let known_down = setup.down();
-    let mut answers = ask_all(setup, &question).await;
-    // Those that were down before are not waited for. One that fails just now may have the job.
-    answers
-        .silent
-        .retain(|name| !known_down.contains(name) && setup.server(name).is_some_and(|server| server.is_up()));
-    let found = oldest(&mut answers)?;
-    match found {
-        Some(server) => {
-            app.keys.put(request.id.clone(), &server.name);
-            Ok(Some(server))
-        }
-        None if answers.silent.is_empty() => Ok(None),
-        None => Err(app.unreachable(answers.silent).into()),
-    }
-}
-
-/// The server with the oldest job; where a request went elsewhere from one that came back, there are two.
-fn oldest(answers: &mut Answers) -> Result<Option<Arc<Server>>, Refused> {
-    let mut best: Option<(String, Arc<Server>)> = None;
-    for (server, reply) in answers.told.drain(..) {
-        if !reply.status.is_success() {
-            return Err(Refused::Passed(Box::new(reply)));
-        }
-        let list: Option<Value> = reply.json();
-        let job_id = list.as_ref().and_then(|list| list["jobs"][0]["job_id"].as_str());
-        if let Some(job_id) = job_id
-            && best.as_ref().is_none_or(|(known, _)| job_id < known.as_str())
-        {
-            best = Some((job_id.to_owned(), server));
-        }
-    }
-    Ok(best.map(|(_, server)| server))
-}
-
 /// Sends a request to the server that may have it.
 async fn again(app: &App, server: &Arc<Server>, request: &Request) -> Result<Tried, Refused> {
     let reply = server
@@ -172,7 +123,7 @@ async fn again(app: &App, server: &Arc<Server>, request: &Request) -> Result<Tri
         .await
         .map_err(|_| app.unreachable(vec![Arc::clone(&server.name)]))?;
     // The key is looked for before the room: there is no job of it.
-    if is_full(&reply) {
+    if is_full(&reply) || has_failed(server, request, &reply).await {
         app.keys.forget(&request.id, &server.name);
         return Ok(Tried::Not(Some(reply)));
     }
@@ -218,6 +169,9 @@ fn why_not(server: &Server, gone: Option<&Server>, holders: Option<&[Arc<str>]>)
     if server.drain {
         return Some("gets no new jobs");
     }
+    if view.is_failing {
+        return Some("fails whatever it is asked");
+    }
     if view.is_stopping {
         return Some("is stopping");
     }
@@ -252,7 +206,7 @@ async fn attempt(app: &App, server: &Arc<Server>, request: &Request, placement: 
         placement.undo();
     };
     match server.ask(&request.ask).await {
-        Ok(reply) if is_full(&reply) || is_elsewhere(&reply) => {
+        Ok(reply) if is_full(&reply) || has_no_gpu(&reply) || has_failed(server, request, &reply).await => {
             not_there(placement);
             app.figures.note_refused(&server.name);
             Ok(Tried::Not(Some(reply)))
@@ -278,13 +232,16 @@ fn is_full(reply: &Reply) -> bool {
     reply.status == StatusCode::TOO_MANY_REQUESTS && reply.code().as_deref() == Some("queue_full")
 }
 
-/// Another server may take it.
-fn is_elsewhere(reply: &Reply) -> bool {
-    match reply.status {
-        StatusCode::SERVICE_UNAVAILABLE => reply.code().as_deref() == Some("stopping"),
-        StatusCode::UNPROCESSABLE_ENTITY => reply.code().as_deref() == Some("no_gpu"),
-        _ => false,
-    }
+/// The server itself was at fault, or is about to end, and says that it has no job of the request. Without that it may have one: its first
+/// answer may have been lost, and this be the second.
+async fn has_failed(server: &Server, request: &Request, reply: &Reply) -> bool {
+    let code = reply.code().filter(|_| reply.status.is_server_error());
+    matches!(code.as_deref(), Some("internal" | "disk_full" | "stopping")) && has_no_job(server, request).await
+}
+
+/// Another server may have what the job needs.
+fn has_no_gpu(reply: &Reply) -> bool {
+    reply.status == StatusCode::UNPROCESSABLE_ENTITY && reply.code().as_deref() == Some("no_gpu")
 }
 
 /// The refusal after which the client may come again first; one that says no for good only where all do.
@@ -328,33 +285,4 @@ async fn holders(app: &App, setup: &Setup, upload: &str, headers: &HeaderMap) ->
     }
     // None has it, which any of them says.
     Ok(setup.servers.iter().map(|server| Arc::clone(&server.name)).collect())
-}
-
-/// The key among headers.
-fn key_only(headers: &HeaderMap) -> HeaderMap {
-    let mut only = HeaderMap::new();
-    let name = crate::service::api::caller::KEY_HEADER;
-    if let Some(key) = headers.get(name) {
-        only.insert(name, key.clone());
-    }
-    only
-}
-
-/// Parameters as they follow a question mark.
-fn form_encoded(parameters: &[(&str, &str)]) -> String {
-    let mut url = String::new();
-    for (name, value) in parameters {
-        if !url.is_empty() {
-            url.push('&');
-        }
-        url.push_str(name);
-        url.push('=');
-        for byte in value.bytes() {
-            match byte {
-                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => url.push(char::from(byte)),
-                _ => url.push_str(&format!("%{byte:02X}")),
-            }
-        }
-    }
-    url
 }

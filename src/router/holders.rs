@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use axum::http::HeaderMap;
 use futures::future::join_all;
 
 use super::api::{App, Refused};
 use super::servers::{Ask, Fault, Reply, Server, Setup};
+use crate::service::api::caller::KEY_HEADER;
 
 /// What all servers answered.
 #[derive(Debug)]
@@ -71,21 +73,44 @@ impl Answers {
     }
 }
 
-/// The server of a job, and its answer if it gave one just now. It is remembered from then on.
+/// The API key among headers.
+pub(super) fn key_only(headers: &HeaderMap) -> HeaderMap {
+    let mut only = HeaderMap::new();
+    if let Some(key) = headers.get(KEY_HEADER) {
+        only.insert(KEY_HEADER, key.clone());
+    }
+    only
+}
+
+/// The server of a job.
+#[derive(Debug)]
+pub(super) struct Holder {
+    pub(super) server: Arc<Server>,
+    /// It was not asked just now.
+    pub(super) is_remembered: bool,
+}
+
+/// The server of a job, which is remembered from then on. Where it is not known yet, all are asked.
 ///
 /// # Errors
 /// When no server has it, or one that does not answer may have it.
-pub(super) async fn job_holder(app: &App, job_id: &str, ask: &Ask) -> Result<(Arc<Server>, Option<Reply>), Refused> {
+pub(super) async fn job_holder(app: &App, job_id: &str, ask: &Ask) -> Result<Holder, Refused> {
     let setup = app.setup();
     let known = app.jobs.get(&job_id.to_owned());
     if let Some(server) = known.and_then(|name| setup.server(&name).cloned()) {
-        return Ok((server, None));
+        return Ok(Holder {
+            server,
+            is_remembered: true,
+        });
     }
     let mut answers = ask_all(&setup, ask).await;
     match answers.take_found() {
-        Some((server, reply)) => {
+        Some((server, _)) => {
             app.jobs.put(job_id.to_owned(), &server.name);
-            Ok((server, Some(reply)))
+            Ok(Holder {
+                server,
+                is_remembered: false,
+            })
         }
         None => Err(answers.refusal(app)),
     }

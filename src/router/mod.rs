@@ -10,12 +10,12 @@ mod error;
 mod figures;
 mod hand_in;
 mod holders;
+mod key_holder;
 mod memory;
 mod place;
 mod reload;
 mod serve;
 mod servers;
-mod turns;
 
 pub use error::RouterError;
 pub use serve::{RouterOptions, RouterServer};

@@ -125,12 +125,35 @@ impl ServiceError {
         move |source| Self::Io { action, path, source }
     }
 
+    /// Whether it is for want of room.
+    pub(super) fn is_full_disk(&self) -> bool {
+        match self {
+            Self::Store(error) => is_full_store(error),
+            Self::Io { source, .. } => is_full(source),
+            _ => false,
+        }
+    }
+
     pub(super) fn query(context: &'static str) -> impl FnOnce(DataFusionError) -> Self {
         move |source| Self::Query {
             context,
             source: Box::new(source),
         }
     }
+}
+
+fn is_full_store(error: &StoreError) -> bool {
+    match error {
+        StoreError::DiskFull { .. } => true,
+        StoreError::Group(cause) => is_full_store(cause),
+        StoreError::Io { source, .. } => is_full(source),
+        _ => false,
+    }
+}
+
+/// Whether a file operation failed for want of room.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 impl From<StoreError> for ServiceError {

@@ -1,22 +1,17 @@
 //! Figures of the service for Prometheus.
 
-use std::fmt;
-
-use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
 
+use super::exposition::{Exposition, Labels};
 use super::queue::{Claim, Class, JobState};
 
-type Labels = Vec<(&'static str, String)>;
-
 /// All figures. Those that rows tell are set when they are asked for.
+#[derive(Debug)]
 pub struct Figures {
-    registry: Registry,
-    requests: Family<Labels, Counter>,
+    pub(super) exposition: Exposition,
     ended: Family<Labels, Counter>,
     jobs: Family<Labels, Gauge>,
     waiting: Family<Labels, Gauge>,
@@ -29,8 +24,7 @@ impl Default for Figures {
     fn default() -> Self {
         let seconds = || Histogram::new(exponential_buckets(0.01, 3.0, 13));
         let mut figures = Self {
-            registry: Registry::with_prefix("clade"),
-            requests: Family::default(),
+            exposition: Exposition::new("clade"),
             ended: Family::default(),
             jobs: Family::default(),
             waiting: Family::default(),
@@ -38,30 +32,25 @@ impl Default for Figures {
             queued_seconds: seconds(),
             running_seconds: seconds(),
         };
-        let registry = &mut figures.registry;
-        registry.register(
-            "requests",
-            "Requests by method, route and code",
-            figures.requests.clone(),
-        );
-        registry.register(
+        let exposition = &mut figures.exposition;
+        exposition.add(
             "jobs_ended",
             "Jobs that ended since the start, by state",
             figures.ended.clone(),
         );
-        registry.register("jobs", "Jobs of the store by state", figures.jobs.clone());
-        registry.register(
+        exposition.add("jobs", "Jobs of the store by state", figures.jobs.clone());
+        exposition.add(
             "queue_length",
             "Jobs that wait, by class of workers",
             figures.waiting.clone(),
         );
-        registry.register("workers", "Workers by status", figures.workers.clone());
-        registry.register(
+        exposition.add("workers", "Workers by status", figures.workers.clone());
+        exposition.add(
             "job_queued_seconds",
             "Seconds from the request to the start",
             figures.queued_seconds.clone(),
         );
-        registry.register(
+        exposition.add(
             "job_running_seconds",
             "Seconds from the start to the end",
             figures.running_seconds.clone(),
@@ -70,23 +59,7 @@ impl Default for Figures {
     }
 }
 
-impl fmt::Debug for Figures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Figures")
-    }
-}
-
 impl Figures {
-    /// Counts a request.
-    pub fn note_request(&self, method: &str, route: &str, code: u16) {
-        let labels = vec![
-            ("method", method.to_owned()),
-            ("route", route.to_owned()),
-            ("code", code.to_string()),
-        ];
-        self.requests.get_or_create(&labels).inc();
-    }
-
     /// Notes that a job was taken up.
     pub fn note_start(&self, claim: &Claim) {
         self.queued_seconds.observe(seconds(claim.queued_at, claim.started_at));
@@ -122,13 +95,6 @@ impl Figures {
             let labels = vec![("status", status.to_owned())];
             self.workers.get_or_create(&labels).set(signed(count));
         }
-    }
-
-    /// The text that Prometheus reads.
-    pub fn text(&self) -> Result<String, fmt::Error> {
-        let mut text = String::new();
-        encode(&mut text, &self.registry)?;
-        Ok(text)
     }
 }
 

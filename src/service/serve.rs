@@ -133,6 +133,7 @@ impl Service {
             stop,
             services: Arc::clone(&services),
             uploads,
+            places: Arc::default(),
             submissions,
             figures,
             chat: ChatModels::default(),

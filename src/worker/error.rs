@@ -66,6 +66,9 @@ pub enum Fault {
     /// The answer cannot be read.
     #[error("the answer cannot be read: {0}")]
     Nonsense(String),
+    /// Something on this machine failed.
+    #[error("{0}")]
+    Local(String),
 }
 
 impl Fault {
@@ -74,7 +77,7 @@ impl Fault {
         match self {
             Self::Unreachable(_) => true,
             Self::Refused { status, .. } => matches!(status, 408 | 429 | 500..=599) || self.is(UNKNOWN),
-            Self::Nonsense(_) => false,
+            Self::Nonsense(_) | Self::Local(_) => false,
         }
     }
 

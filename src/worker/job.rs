@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use super::backoff::Backoff;
@@ -166,6 +167,9 @@ impl Worker {
         match told {
             Ok(()) => {}
             Err(fault) if fault.is_lost_job() => warn!(job = attempt.job_id, "the job is another's by now"),
+            Err(fault) if fault.passes() => {
+                warn!(job = attempt.job_id, %fault, "the job begins anew when its lease ends");
+            }
             Err(fault) => {
                 error!(job = attempt.job_id, %fault, "the end of a job was not taken");
                 let reason = format!("what the worker handed in was not taken: {fault}");
@@ -191,26 +195,31 @@ impl Worker {
         .await
     }
 
-    /// Tries until it goes well, is refused, or is of no use any more.
+    /// Tries until it goes well, is refused, or is of no use any more; not for long after the stop.
     async fn insist<T: Future<Output = Result<(), Fault>>>(
         &self,
         attempt: &Attempt,
         call: impl Fn() -> T,
     ) -> Result<(), Fault> {
-        let begin = Instant::now();
-        let never = tokio_util::sync::CancellationToken::new();
-        let mut backoff = Backoff::default();
-        loop {
-            let fault = match call().await {
-                Err(fault) if fault.passes() => fault,
-                told => return told,
-            };
-            let is_late = self.stop.is_cancelled() && begin.elapsed() > LAST_TIME;
-            if is_late || self.is_lost(&attempt.job_id) {
-                return Err(fault);
+        let too_late = async {
+            self.stop.cancelled().await;
+            tokio::time::sleep(LAST_TIME).await;
+        };
+        let insisting = async {
+            let never = CancellationToken::new();
+            let mut backoff = Backoff::default();
+            loop {
+                let fault = match call().await {
+                    Err(fault) if fault.passes() && !self.is_lost(&attempt.job_id) => fault,
+                    told => return told,
+                };
+                warn!(job = attempt.job_id, %fault, "the end of a job could not be told; trying again");
+                backoff.pause(&never).await;
             }
-            warn!(job = attempt.job_id, %fault, "the end of a job could not be told; trying again");
-            backoff.pause(&never).await;
+        };
+        tokio::select! {
+            told = insisting => told,
+            () = too_late => Err(Fault::Unreachable(format!("nothing was taken for {LAST_TIME:?} after the stop"))),
         }
     }
 }

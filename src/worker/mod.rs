@@ -154,7 +154,11 @@ impl Worker {
                 jobs: self.attempts(),
                 ..self.facts.clone()
             };
-            match self.server.join(&facts).await {
+            let joined = tokio::select! {
+                joined = self.server.join(&facts) => joined,
+                () = self.stop.cancelled() => return Ok(None),
+            };
+            match joined {
                 Ok(joined) => {
                     self.lose(&joined.lost);
                     return Ok(Some(joined));
@@ -180,7 +184,11 @@ impl Worker {
                 () = tokio::time::sleep(pause) => {}
                 () = self.stop.cancelled() => return Ok(()),
             }
-            match self.server.heartbeat(self.attempts()).await {
+            let orders = tokio::select! {
+                orders = self.server.heartbeat(self.attempts()) => orders,
+                () = self.stop.cancelled() => return Ok(()),
+            };
+            match orders {
                 Ok(orders) => {
                     backoff.reset();
                     if orders.drain != is_draining {

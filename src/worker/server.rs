@@ -11,6 +11,7 @@ use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::error::{Fault, WorkerError};
+use crate::error::with_causes;
 use crate::sandbox::LogStream;
 use crate::service::Class;
 use crate::service::client_address::base_url;
@@ -89,8 +90,7 @@ impl Server {
 
     /// Writes the data of a job into a file, as an archive.
     pub(super) async fn data(&self, job_id: &str, hash: &str, target: &Path) -> Result<(), Fault> {
-        let broken =
-            |error: std::io::Error| Fault::Nonsense(format!("{} cannot be written: {error}", target.display()));
+        let broken = |error: std::io::Error| Fault::Local(format!("{} cannot be written: {error}", target.display()));
         let request = self.own(Method::GET, &format!("jobs/{job_id}/data/{hash}"));
         let mut response = send(request).await?;
         let mut file = File::create(target).await.map_err(broken)?;
@@ -116,7 +116,7 @@ impl Server {
 
     /// Sends a submission part by part.
     pub(super) async fn submission(&self, attempt: &Attempt, file: &Path) -> Result<(), Fault> {
-        let broken = |error: std::io::Error| Fault::Nonsense(format!("{} cannot be read: {error}", file.display()));
+        let broken = |error: std::io::Error| Fault::Local(format!("{} cannot be read: {error}", file.display()));
         let Attempt { job_id, attempt } = attempt;
         let mut opened = File::open(file).await.map_err(broken)?;
         let mut offset = 0;
@@ -189,14 +189,7 @@ async fn answer<T: DeserializeOwned>(response: Response) -> Result<T, Fault> {
     serde_json::from_slice(&bytes).map_err(|error| Fault::Nonsense(error.to_string()))
 }
 
-/// What went wrong, with its causes; the address is known to whoever reads it.
+/// There was no answer. The address is left out: whoever reads it knows it.
 fn unreachable_server(error: reqwest::Error) -> Fault {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    Fault::Unreachable(text)
+    Fault::Unreachable(with_causes(&error.without_url()))
 }

@@ -1,14 +1,12 @@
 //! Servers of our own and a router in front of them.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 
 use crate::cli::fixture::Place;
 use crate::service::fixture::{Client, LIMIT, Server, Site};
+use crate::service::process::Process;
 
 /// Names of the servers.
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -25,9 +23,8 @@ pub struct Group {
 
 /// A running router.
 pub struct Router {
-    child: Child,
+    process: Process,
     pub url: String,
-    said: Arc<Mutex<String>>,
 }
 
 impl Group {
@@ -96,38 +93,15 @@ impl Group {
     /// The same with the file as it is.
     pub fn route_as_written(&self, more: &[&str]) -> Router {
         let arguments = ["router", "--config", "router.toml", "--address", "127.0.0.1:0"];
-        let mut child = self
-            .place
-            .command(arguments.iter().chain(more))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut router = Router {
-            child,
-            url: String::new(),
-            said: Arc::default(),
-        };
-        while router.url.is_empty() {
-            let mut line = String::new();
-            let n = stderr.read_line(&mut line).unwrap();
-            router.said.lock().unwrap().push_str(&line);
-            assert!(n > 0, "it ended: {}", router.said());
-            if let Some(rest) = line.strip_prefix("routing on ") {
-                router.url = rest.split_whitespace().next().unwrap().to_owned();
-            }
-        }
-        let said = Arc::clone(&router.said);
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            while stderr.read_line(&mut line).is_ok_and(|n| n > 0) {
-                said.lock().unwrap().push_str(&line);
-                line.clear();
-            }
+        let mut url = String::new();
+        let process = Process::start(&mut self.place.command(arguments.iter().chain(more)), |line| {
+            let Some(rest) = line.strip_prefix("routing on ") else {
+                return false;
+            };
+            rest.split_whitespace().next().unwrap().clone_into(&mut url);
+            true
         });
-        router
+        Router { process, url }
     }
 
     /// The router and a client with the key of the admin, once it knows what all servers can do.
@@ -178,7 +152,7 @@ impl Router {
 
     /// What it said so far.
     pub fn said(&self) -> String {
-        self.said.lock().unwrap().clone()
+        self.process.said()
     }
 
     /// Waits until its health is as wished.
@@ -204,25 +178,12 @@ impl Router {
 
     /// SIGHUP.
     pub fn hang_up(&self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+        self.process.signal(rustix::process::Signal::HUP);
     }
 
     /// SIGTERM; it must end well. Gives what it said.
-    pub fn stop(mut self) -> String {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        let status = self.child.wait().unwrap();
-        assert!(status.success(), "{status}: {}", self.said());
-        self.said()
-    }
-}
-
-impl Drop for Router {
-    fn drop(&mut self) {
-        // One that was stopped is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub fn stop(self) -> String {
+        self.process.stop()
     }
 }
 

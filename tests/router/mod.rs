@@ -2,6 +2,7 @@
 
 mod clients;
 mod cut;
+mod faults;
 mod fixture;
 mod idempotency;
 mod kills;

@@ -1,16 +1,11 @@
 //! Uploads: on all servers, and jobs go where they are.
 
-use reqwest::Method;
 use serde_json::json;
 use tar::EntryType;
 
 use super::fixture::{Group, dead_url};
-use crate::service::fixture::{Answer, Client, tar};
-
-async fn upload(client: &Client, bytes: Vec<u8>) -> Answer {
-    let request = client.request(Method::POST, "/api/v1/uploads").body(bytes);
-    client.send(request).await
-}
+use crate::service::fixture::{begin_upload, tar};
+use crate::service::uploads::{upload, upload_until_refused};
 
 fn reading(id: &str, key: &str) -> serde_json::Value {
     let code = "import os; print(open(os.environ['DATA_DIR'] + '/a.csv').read())";
@@ -122,4 +117,37 @@ async fn with_a_dead_server_an_upload_is_kept_by_the_others() {
     assert_eq!(code, "server_unreachable");
     let (code, _) = client.post("/api/v1/jobs", &reading(&none, "none")).await.refused(503);
     assert_eq!(code, "server_unreachable");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_so_many_uploads_are_on_their_way_and_a_server_with_too_many_is_left_out() {
+    let group = Group::of(&[0, 0], |_, site| site.set("service.uploads_per_user=1")).set("uploads_per_user = 2");
+    let (router, client) = group.routed().await;
+    // One server has as many as it takes.
+    let at_a = begin_upload(&group.servers[0].url, &group.key).await;
+    upload_until_refused(&group.servers[0].client(&group.key))
+        .await
+        .refused(429);
+    let small = tar(&[("a", EntryType::Regular, b"2")]);
+    assert_eq!(upload(&client, small.clone()).await.ok()["servers"], json!(["b"]));
+    // Both have.
+    let at_b = begin_upload(&group.servers[1].url, &group.key).await;
+    upload_until_refused(&group.servers[1].client(&group.key))
+        .await
+        .refused(429);
+    let (code, message) = upload(&client, small.clone()).await.refused(429);
+    assert_eq!(code, "too_many_uploads");
+    assert!(message.contains("1 of your uploads"), "{message}");
+    drop((at_a, at_b));
+    // The router itself has.
+    let first = begin_upload(&router.url, &group.key).await;
+    let second = begin_upload(&router.url, &group.key).await;
+    let (_, message) = loop {
+        let answer = upload(&client, small.clone()).await;
+        if answer.text.contains("2 of your uploads") {
+            break answer.refused(429);
+        }
+    };
+    assert!(message.contains("all that may be at once"), "{message}");
+    drop((first, second));
 }

@@ -1,14 +1,13 @@
 //! A server of our own, and a client that sees what a user would see.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Stdio};
 use std::time::{Duration, Instant};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value as Json, json};
 
+use super::process::Process;
 use crate::cli::fixture::Place;
 use crate::cli::tasks::python;
 
@@ -23,8 +22,7 @@ pub struct Site {
 
 /// A running server.
 pub struct Server {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
+    process: Process,
     pub url: String,
     /// Key that the first start printed.
     pub first_key: Option<String>,
@@ -118,35 +116,23 @@ impl Site {
         for setting in &self.settings {
             arguments.extend(["--set", setting]);
         }
-        let mut child = self
-            .place
-            .command(arguments)
-            .env("CLADE_PYTHON", python())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut server = Server {
-            child,
-            stderr,
-            url: String::new(),
-            first_key: None,
-        };
-        let mut said = String::new();
-        while server.url.is_empty() {
-            let mut line = String::new();
-            assert!(server.stderr.read_line(&mut line).unwrap() > 0, "it ended: {said}");
+        let mut command = self.place.command(arguments);
+        let (mut url, mut first_key) = (String::new(), None);
+        let process = Process::start(command.env("CLADE_PYTHON", python()), |line| {
             if line.starts_with("clade_") {
-                server.first_key = Some(line.trim().to_owned());
+                first_key = Some(line.trim().to_owned());
             }
-            if let Some(rest) = line.strip_prefix("serving on ") {
-                server.url = rest.split_whitespace().next().unwrap().to_owned();
-            }
-            said.push_str(&line);
+            let Some(rest) = line.strip_prefix("serving on ") else {
+                return false;
+            };
+            rest.split_whitespace().next().unwrap().clone_into(&mut url);
+            true
+        });
+        Server {
+            process,
+            url,
+            first_key,
         }
-        server
     }
 
     /// A new key for a user.
@@ -171,6 +157,14 @@ impl Site {
     pub fn rows(&self, sql: &str) -> Json {
         let text = self.place.run(["sql", "-c", sql, "--format", "json"]).ok();
         serde_json::from_str(&text).unwrap()
+    }
+
+    /// The control database of the store.
+    pub fn database(&self) -> rusqlite::Connection {
+        let path = self.place.path().join("clade-store/clade.sqlite");
+        let database = rusqlite::Connection::open(path).unwrap();
+        database.busy_timeout(LIMIT).unwrap();
+        database
     }
 
     /// Files below the folder of uploads.
@@ -199,27 +193,12 @@ impl Server {
 
     /// SIGKILL.
     pub fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.process.kill();
     }
 
     /// SIGTERM; it must end well. Gives what it said.
-    pub fn stop(mut self) -> String {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        let mut said = String::new();
-        std::io::Read::read_to_string(&mut self.stderr, &mut said).unwrap();
-        let status = self.child.wait().unwrap();
-        assert!(status.success(), "{status}: {said}");
-        said
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // One that was stopped is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub fn stop(self) -> String {
+        self.process.stop()
     }
 }
 
@@ -340,6 +319,18 @@ pub fn tar(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
         archive.append(&header, *content).unwrap();
     }
     archive.into_inner().unwrap()
+}
+
+/// An upload that is begun and goes no further.
+pub async fn begin_upload(url: &str, key: &str) -> tokio::net::TcpStream {
+    let (_, address) = url.split_once("//").unwrap();
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head =
+        format!("POST /api/v1/uploads HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Length: 100000\r\n\r\nbegin");
+    tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes())
+        .await
+        .unwrap();
+    stream
 }
 
 /// The interpreter of the clients in Python.

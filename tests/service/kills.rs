@@ -127,6 +127,45 @@ async fn killed_with_a_full_queue_it_loses_and_doubles_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_is_set_forward_takes_no_job_from_a_worker_that_lives() {
+    let site = Site::new().set("service.lease_seconds=5");
+    let server = site.serve("process", 1);
+    let client = server.client(server.first_key.as_deref().unwrap());
+    let running = client.submit(&job("import time; time.sleep(6)")).await;
+    client.wait_for(&running, &["running"]).await;
+    // What the lease looks like then. The server looks for lost jobs every second.
+    let lapse = "UPDATE job_requests SET lease_until = 0 WHERE state = 'running'";
+    let database = site.database();
+    let done = loop {
+        database.execute(lapse, []).unwrap();
+        let job = client.job(&running).await;
+        if job["status"] != "running" {
+            break job;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(
+        (&done["status"], &done["attempts"]),
+        (&json!("completed"), &json!(1)),
+        "{done}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_is_taken_from_its_worker_counts_for_its_user_no_more() {
+    let site = Site::new().set("service.lease_seconds=5");
+    let server = site.serve("process", 1);
+    let ann = server.client(&site.key("ann", &["--running", "1"]));
+    let taken = ann.submit(&job("import time; time.sleep(600)")).await;
+    ann.wait_for(&taken, &["running"]).await;
+    // Another server of this store, which took it over.
+    let other = "UPDATE job_requests SET owner = 'elsewhere', attempts = attempts + 1,
+                 lease_until = lease_until + 3600000000 WHERE state = 'running'";
+    assert_eq!(site.database().execute(other, []).unwrap(), 1);
+    assert_eq!(ann.run(&job("print(1)")).await["status"], "completed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_that_ended_long_ago_are_only_in_the_tables() {
     let site = Site::new();
     let server = site.serve("process", 1);
@@ -137,15 +176,13 @@ async fn jobs_that_ended_long_ago_are_only_in_the_tables() {
         ids.push(done["job_id"].as_str().unwrap().to_owned());
     }
     server.stop();
-    let database = rusqlite::Connection::open(site.place.path().join("clade-store/clade.sqlite")).unwrap();
     let days = 31_i64 * 24 * 3600 * 1_000_000;
-    database
+    site.database()
         .execute(
             "UPDATE job_requests SET finished_at = finished_at - ?1 WHERE job_id = ?2",
             rusqlite::params![days, ids[0]],
         )
         .unwrap();
-    drop(database);
     let server = site.serve("process", 1);
     let client = server.client(&key);
     client.get(&format!("/api/v1/jobs/{}", ids[0])).await.refused(404);

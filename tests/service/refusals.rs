@@ -71,7 +71,8 @@ async fn wrong_requests_are_told_what_is_wrong_in_json() {
         "malformed_json"
     );
     assert_eq!(send("\u{0}", "application/json").await.refused(400).0, "malformed_json");
-    send("[1]", "application/json").await.refused(422);
+    let (_, message) = send("[1]", "application/json").await.refused(422);
+    assert_eq!(message, "the body must be a JSON object, not a list");
     assert_eq!(
         send("name=d", "application/x-www-form-urlencoded").await.refused(415).0,
         "not_json"

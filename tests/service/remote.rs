@@ -1,8 +1,6 @@
 //! Workers in processes of their own, and a wire between them and their server that can be listened to and cut.
 
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -11,11 +9,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::fixture::{Client, LIMIT, Site};
+use super::process::Process;
 
 /// A running worker.
 pub struct Remote {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
+    process: Process,
     pub id: String,
 }
 
@@ -25,57 +23,27 @@ impl Remote {
         let cache = site.place.path().join(format!("cache-{:x}", rand::random::<u32>()));
         let cache = cache.to_string_lossy().into_owned();
         let fixed = ["worker", "--server", url, "--key-env", "WORKER_KEY", "--cache", &cache];
-        let mut child = site
-            .place
-            .command(fixed.iter().chain(arguments).chain(&["--set", "sandbox.warm=false"]))
-            .env("WORKER_KEY", key)
-            .env("CLADE_PYTHON", python)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut remote = Self {
-            child,
-            stderr,
-            id: String::new(),
-        };
-        let mut said = String::new();
-        while remote.id.is_empty() {
-            let mut line = String::new();
-            assert!(remote.stderr.read_line(&mut line).unwrap() > 0, "it ended: {said}");
-            if line.starts_with("joined ") {
-                line.split_whitespace().nth(3).unwrap().clone_into(&mut remote.id);
+        let arguments = fixed.iter().chain(arguments).chain(&["--set", "sandbox.warm=false"]);
+        let mut command = site.place.command(arguments);
+        let mut id = String::new();
+        let process = Process::start(command.env("WORKER_KEY", key).env("CLADE_PYTHON", python), |line| {
+            let is_ready = line.starts_with("joined ");
+            if is_ready {
+                line.split_whitespace().nth(3).unwrap().clone_into(&mut id);
             }
-            said.push_str(&line);
-        }
-        remote
+            is_ready
+        });
+        Self { process, id }
     }
 
     /// SIGKILL.
     pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.process.kill();
     }
 
     /// SIGTERM; it must end well. Gives what it said.
-    pub fn stop(mut self) -> String {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        let mut said = String::new();
-        self.stderr.read_to_string(&mut said).unwrap();
-        let status = self.child.wait().unwrap();
-        assert!(status.success(), "{status}: {said}");
-        said
-    }
-}
-
-impl Drop for Remote {
-    fn drop(&mut self) {
-        // One that was stopped is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub fn stop(self) -> String {
+        self.process.stop()
     }
 }
 

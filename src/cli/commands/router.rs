@@ -48,13 +48,16 @@ pub async fn run(args: RouterArgs) -> Result<(), CliError> {
         insecure: args.insecure,
     };
     let router = RouterServer::open(options).await?;
-    let (all, up) = router.servers();
-    note(format!(
-        "routing on {} to {all} servers, of which {up} answer; Ctrl-C stops",
-        router.url()
-    ));
     let stop = CancellationToken::new();
-    interrupt::until_stopped(&stop, STOPPING, router.run(stop.clone())).await??;
+    let routing = async {
+        let (all, up) = router.servers();
+        note(format!(
+            "routing on {} to {all} servers, of which {up} answer; Ctrl-C stops",
+            router.url()
+        ));
+        router.run(stop.clone()).await
+    };
+    interrupt::until_stopped(&stop, STOPPING, routing).await??;
     note("stopped");
     Ok(())
 }

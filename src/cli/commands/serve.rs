@@ -75,14 +75,17 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<(), CliError> {
         note("the store had no API key; this one, for admins, is shown now and never again:");
         note(context.stderr.paint(Look::Bold, key));
     }
-    note(format!(
-        "serving on {} with {} workers, sandbox {}; Ctrl-C stops",
-        service.url(),
-        service.workers(),
-        options.executor
-    ));
     let stop = CancellationToken::new();
-    interrupt::until_stopped(&stop, STOPPING, service.run(stop.clone())).await??;
+    let serving = async {
+        note(format!(
+            "serving on {} with {} workers, sandbox {}; Ctrl-C stops",
+            service.url(),
+            service.workers(),
+            options.executor
+        ));
+        service.run(stop.clone()).await
+    };
+    interrupt::until_stopped(&stop, STOPPING, serving).await??;
     engine.close().await;
     note("stopped; what was running goes on at the next start");
     Ok(())

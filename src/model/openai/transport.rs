@@ -1,7 +1,6 @@
 //! HTTP: a client with verified TLS, and the time limits of a request.
 
 use std::collections::BTreeMap;
-use std::error::Error as StdError;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::endpoint::Endpoint;
 use super::secret::ApiKey;
+use crate::error::with_causes;
 use crate::named_file;
 
 /// Largest file of certificates.
@@ -146,7 +146,7 @@ impl Transport {
         if let Some(path) = &self.ca_file {
             let unreadable = |cause: String| TransportError::Setup(format!("ca_file {}: {cause}", path.display()));
             let pem = named_file::read(path, MOST_CERTIFICATE_BYTES).map_err(unreadable)?;
-            let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| unreadable(chain(&error)))?;
+            let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| unreadable(with_causes(&error)))?;
             if certificates.is_empty() {
                 return Err(unreadable("it holds no certificate in PEM form".to_owned()));
             }
@@ -155,7 +155,9 @@ impl Transport {
             // No certificate is looked at, so a machine without any will do.
             builder = builder.tls_certs_only([]);
         }
-        builder.build().map_err(|error| TransportError::Setup(chain(&error)))
+        builder
+            .build()
+            .map_err(|error| TransportError::Setup(with_causes(&error)))
     }
 
     fn failed(&self, error: reqwest::Error) -> TransportError {
@@ -167,7 +169,7 @@ impl Transport {
                 seconds: self.timeouts.connect.as_secs_f64(),
             };
         }
-        let cause = chain(&error);
+        let cause = with_causes(&error);
         if error.is_builder() {
             TransportError::Setup(cause)
         } else if error.is_connect() && cause.contains("certificate") {
@@ -228,7 +230,7 @@ impl Answer {
                 self.has_begun = true;
                 Ok(piece.map(|bytes| bytes.to_vec()))
             }
-            Ok(Err(error)) => Err(TransportError::Broken(chain(&error.without_url()))),
+            Ok(Err(error)) => Err(TransportError::Broken(with_causes(&error.without_url()))),
             Err(_) if self.ends_by <= by => Err(self.timeouts.total_error()),
             Err(_) if self.has_begun => Err(TransportError::Timeout {
                 setting: "idle_timeout_seconds",
@@ -256,19 +258,4 @@ impl Answer {
             }
         }
     }
-}
-
-/// An error with its causes, without repetitions.
-fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }

@@ -36,6 +36,7 @@ pub(super) async fn servers(State(app): State<App>, headers: HeaderMap) -> Resul
             drain: server.drain,
             is_up: view.is_up,
             is_stopping: view.is_stopping,
+            is_failing: view.is_failing,
             placed: Class::ALL.into_iter().map(|class| view.placed(class)).sum(),
             version: view.version,
             load: view.load,

@@ -11,15 +11,16 @@ use axum::response::{IntoResponse, Response};
 use reqwest::Method;
 use serde_json::Value;
 
+use super::of_job::{job_of, reply_about};
 use super::types::JobList;
-use super::{App, Refused, distinct, headers_for, is_id};
+use super::{App, Refused, distinct, headers_for};
 use crate::router::caller::caller;
 use crate::router::hand_in::{Request, Taken, hand_in};
-use crate::router::holders::{ask_each, job_holder};
+use crate::router::holders::ask_each;
 use crate::router::servers::{Ask, Reply};
 use crate::service::api::body::json;
 use crate::service::api::caller::may_submit;
-use crate::service::api::jobs::{ListQuery, REPLAY_HEADER, TRACE_HEADER, WaitQuery, cursor_after, id_of};
+use crate::service::api::jobs::{ListQuery, REPLAY_HEADER, TRACE_HEADER, WaitQuery, cursor_after};
 use crate::service::api::{ApiError, ErrorBody};
 
 /// Hands a job in to the server that has the least to do.
@@ -98,7 +99,7 @@ pub(super) async fn show(
 ) -> Result<Response, Refused> {
     let job_id = job_of(&app, path, &headers).await?;
     let ask = Ask::get(format!("/jobs/{job_id}"), headers_for(&headers, &[])?);
-    Ok(reply_about(&app, &job_id, &ask).await?.into_response())
+    reply_about(&app, &job_id, &headers, &ask).await
 }
 
 /// Cancels a job.
@@ -112,43 +113,7 @@ pub(super) async fn cancel(
         method: Method::DELETE,
         ..Ask::get(format!("/jobs/{job_id}"), headers_for(&headers, &[])?)
     };
-    Ok(reply_about(&app, &job_id, &ask).await?.into_response())
-}
-
-/// The job of a path.
-///
-/// # Errors
-/// When no job can have this id; a stranger is not told so.
-pub(super) async fn job_of(
-    app: &App,
-    path: Result<Path<String>, PathRejection>,
-    headers: &HeaderMap,
-) -> Result<String, Refused> {
-    let job_id = match id_of(path) {
-        Ok(job_id) if is_id(&job_id) => return Ok(job_id),
-        other => other,
-    };
-    caller(app, headers).await?;
-    Err(ApiError::no_job(&job_id?).into())
-}
-
-/// What the server of a job answers to a question about it.
-async fn reply_about(app: &App, job_id: &str, ask: &Ask) -> Result<Reply, Refused> {
-    let look = Ask::get(format!("/jobs/{job_id}"), ask.headers.clone());
-    // A server may have forgotten a job, or be another one by now: then it is looked for once more.
-    for _ in 0..2 {
-        let (server, shown) = job_holder(app, job_id, &look).await?;
-        let reply = match shown.filter(|_| ask.method == Method::GET) {
-            Some(reply) => return Ok(reply),
-            None => server.ask(ask).await,
-        };
-        match reply {
-            Ok(reply) if reply.is_missing() => app.jobs.forget(&job_id.to_owned(), &server.name),
-            Ok(reply) => return Ok(reply),
-            Err(_) => return Err(app.unreachable(vec![Arc::clone(&server.name)]).into()),
-        }
-    }
-    Err(ApiError::no_job(job_id).into())
+    reply_about(&app, &job_id, &headers, &ask).await
 }
 
 /// Lists the jobs of all servers, the newest first.

@@ -1,20 +1,13 @@
 //! Logs of a job, passed on as they come.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 
-use super::jobs::job_of;
+use super::of_job::{job_of, stream_about};
 use super::{App, Refused, headers_for, with_query};
-use crate::router::holders::job_holder;
-use crate::router::servers::{Ask, pass_on};
-
-/// Longest silence of a log that is followed; servers give a sign of life every fifteen seconds.
-const SILENCE: Duration = Duration::from_secs(60);
+use crate::router::servers::Ask;
 
 /// Gives a part of a log, or follows it.
 pub(super) async fn logs(
@@ -28,26 +21,5 @@ pub(super) async fn logs(
         with_query(&format!("/jobs/{job_id}/logs"), &uri),
         headers_for(&headers, &["last-event-id", "accept"])?,
     );
-    stream_of_job(&app, &job_id, &headers, &ask).await
-}
-
-/// Passes on what the server of a job answers, as it comes.
-pub(super) async fn stream_of_job(
-    app: &App,
-    job_id: &str,
-    headers: &HeaderMap,
-    ask: &Ask,
-) -> Result<Response, Refused> {
-    let look = Ask::get(format!("/jobs/{job_id}"), headers_for(headers, &[])?);
-    loop {
-        let (server, found) = job_holder(app, job_id, &look).await?;
-        match server.open(ask).await {
-            // The job may have been another server's since: it is looked for once more, by asking.
-            Ok(response) if response.status() == StatusCode::NOT_FOUND && found.is_none() => {
-                app.jobs.forget(&job_id.to_owned(), &server.name);
-            }
-            Ok(response) => return Ok(pass_on(response, SILENCE, app.stop.clone())),
-            Err(_) => return Err(app.unreachable(vec![Arc::clone(&server.name)]).into()),
-        }
-    }
+    stream_about(&app, &job_id, &headers, &ask).await
 }

@@ -4,6 +4,7 @@ mod admin;
 mod document;
 mod jobs;
 mod logs;
+mod of_job;
 mod refused;
 mod status;
 mod submission;
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use parking_lot::{Mutex, RwLock};
@@ -34,8 +35,9 @@ use super::figures::Figures;
 use super::hand_in::KeyId;
 use super::memory::Memory;
 use super::servers::Setup;
-use super::turns::Turns;
-use crate::service::api::{ApiError, PREFIX, method_and_route, wrong_method};
+use crate::service::Places;
+use crate::service::api::{ApiError, PREFIX, wrong_method};
+use crate::turns::Turns;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -52,6 +54,8 @@ pub(super) struct Shared {
     pub(super) keys: Memory<KeyId>,
     pub(super) turns: Turns<KeyId>,
     pub(super) callers: Callers,
+    /// Uploads that are being received.
+    pub(super) places: Arc<Places>,
     pub(super) figures: Figures,
     /// One job at a time is placed, so that all see what the others got.
     pub(super) placing: Mutex<()>,
@@ -140,10 +144,7 @@ async fn no_route(uri: Uri) -> ApiError {
 
 /// Counts requests by route and code.
 async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
-    let (method, route) = method_and_route(&request);
-    let response = next.run(request).await.into_response();
-    app.figures.note_request(&method, &route, response.status().as_u16());
-    response
+    app.figures.exposition.count(request, next).await
 }
 
 /// Headers of a request that servers get: the key, and those that are named.

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::refused::internal;
@@ -66,7 +66,5 @@ pub(super) async fn health(State(app): State<App>) -> Response {
 pub(super) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<Response, Refused> {
     caller(&app, &headers).await?;
     app.figures.set_servers(&app.setup());
-    let text = app.figures.text().map_err(|error| internal(&error))?;
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+    Ok(app.figures.exposition.response().map_err(|error| internal(&error))?)
 }

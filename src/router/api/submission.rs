@@ -5,8 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 
-use super::jobs::job_of;
-use super::logs::stream_of_job;
+use super::of_job::{job_of, stream_about};
 use super::{App, Refused, headers_for};
 use crate::router::servers::Ask;
 
@@ -18,5 +17,5 @@ pub(super) async fn submission(
 ) -> Result<Response, Refused> {
     let job_id = job_of(&app, path, &headers).await?;
     let ask = Ask::get(format!("/jobs/{job_id}/submission"), headers_for(&headers, &[])?);
-    stream_of_job(&app, &job_id, &headers, &ask).await
+    stream_about(&app, &job_id, &headers, &ask).await
 }

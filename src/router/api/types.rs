@@ -89,6 +89,8 @@ pub(super) struct ServerAnswer {
     pub(super) is_up: bool,
     /// It is about to end and takes no more jobs.
     pub(super) is_stopping: bool,
+    /// It says that it does well, and fails whatever it is asked: it gets no new jobs for a while.
+    pub(super) is_failing: bool,
     /// Version of its engine.
     pub(super) version: Option<String>,
     /// Its load when it told last; null when it does not answer.

@@ -23,13 +23,15 @@ use super::refused::internal;
 use super::types::SpreadUpload;
 use super::{App, Refused, distinct, headers_for, is_id};
 use crate::router::caller::caller;
+use crate::router::config::RouterConfig;
 use crate::router::holders::{Answers, ask_all};
-use crate::router::servers::{Ask, Reply, Setup};
+use crate::router::servers::{Ask, Reply};
 use crate::service::api::body::LimitedBody;
 use crate::service::api::caller::{may_submit, must_be_admin};
 use crate::service::api::jobs::id_of;
 use crate::service::api::types::UploadAnswer;
 use crate::service::api::{ApiError, ErrorBody};
+use crate::service::{PlaceLimits, is_full};
 
 /// Bytes that are read at once.
 const PART_BYTES: usize = 256 << 10;
@@ -53,7 +55,8 @@ const PARTS_KEPT: usize = 4;
         (status = 408, description = "The body came too slowly", body = ErrorBody),
         (status = 413, description = "The folder is too large", body = ErrorBody),
         (status = 422, description = "The archive has something that is not taken", body = ErrorBody),
-        (status = 429, description = "Too many requests", body = ErrorBody),
+        (status = 429, description = "Too many requests, or uploads at once", body = ErrorBody),
+        (status = 507, description = "The disk of the router or of a server is full", body = ErrorBody),
     ),
     security(("key" = []))
 )]
@@ -62,15 +65,23 @@ pub(super) async fn upload(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<SpreadUpload>, Refused> {
-    may_submit(caller(&app, &headers).await?.role)?;
+    let caller = caller(&app, &headers).await?;
+    may_submit(caller.role)?;
     if app.stop.is_cancelled() {
         return Err(ApiError::stopping().into());
     }
     let setup = app.setup();
-    let (file, length) = spool(&setup, &headers, body).await?;
+    let config = &setup.config;
+    let mut body = LimitedBody::new(&headers, body, config.upload_bytes.bytes(), config.upload_time).await?;
+    let limits = PlaceLimits {
+        all: config.uploads_at_once,
+        of_user: config.uploads_per_user,
+    };
+    let _place = body.checked(app.places.take(&caller.user, limits)).await?;
+    let (file, length) = spool(config, body).await?;
     let file = Arc::new(file);
     let passed = headers_for(&headers, &["content-type"])?;
-    let time = setup.config.upload_time.saturating_add(setup.config.answer_time);
+    let time = config.upload_time.saturating_add(config.answer_time);
     let sent = setup.up().into_iter().map(|server| {
         let (body, passed) = (FileBody::new(Arc::clone(&file), length), passed.clone());
         async move {
@@ -84,7 +95,10 @@ pub(super) async fn upload(
         silent: setup.down(),
     };
     for (server, answer) in join_all(sent).await {
-        answers.add(server, answer);
+        match answer {
+            Ok(reply) => answers.told.push((server, reply)),
+            Err(_) => answers.silent.push(Arc::clone(&server.name)),
+        }
     }
     let took = answers.told.iter().filter(|(_, reply)| reply.status.is_success());
     let servers = distinct(took.map(|(server, _)| Arc::clone(&server.name)).collect());
@@ -95,16 +109,18 @@ pub(super) async fn upload(
 }
 
 /// Writes a body into a file without a name, which goes with the router.
-async fn spool(setup: &Setup, headers: &HeaderMap, body: Body) -> Result<(File, u64), Refused> {
-    let config = &setup.config;
-    let mut body = LimitedBody::new(headers, body, config.upload_bytes.bytes(), config.upload_time).await?;
+async fn spool(config: &RouterConfig, mut body: LimitedBody) -> Result<(File, u64), Refused> {
     let folder = config.spool_dir.clone().unwrap_or_else(std::env::temp_dir);
-    let broken = |error: io::Error| internal(&format!("an upload cannot be kept in {}: {error}", folder.display()));
+    let broken = |error: io::Error| {
+        let fault = internal(&format!("an upload cannot be kept in {}: {error}", folder.display()));
+        if is_full(&error) { ApiError::full_disk() } else { fault }
+    };
     let file = tempfile::tempfile_in(&folder).map_err(broken)?;
     let mut writer = tokio::fs::File::from_std(file.try_clone().map_err(broken)?);
     let mut length = 0;
     while let Some(part) = body.part().await? {
-        writer.write_all(&part).await.map_err(broken)?;
+        let written = writer.write_all(&part).await.map_err(broken);
+        body.checked(written).await?;
         length += part.len() as u64;
     }
     writer.flush().await.map_err(broken)?;

@@ -1,5 +1,6 @@
 //! The servers behind the router.
 
+mod faults;
 mod poll;
 mod reply;
 mod send;
@@ -126,6 +127,11 @@ impl Server {
     /// What is known of it.
     pub(super) fn view(&self) -> View {
         self.state.view()
+    }
+
+    /// Notes how it answered the question for the job of a key.
+    pub(super) fn note_key_answer(&self, is_good: bool) {
+        self.state.note_key_answer(is_good);
     }
 
     /// Counts a job that it is about to get.

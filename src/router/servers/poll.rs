@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Server;
 use super::reply::Reply;
-use super::send::explain;
 use super::state::Told;
+use crate::error::with_causes;
 use crate::service::api::types::Health;
 
 /// Asks a server how it does until `stop`.
@@ -46,10 +46,11 @@ impl Server {
 
     async fn ask_health(&self) -> Result<Health, String> {
         let request = self.http.request(Method::GET, format!("{}/api/v1/health", self.url));
-        let response = request.send().await.map_err(|error| explain(&error.without_url()))?;
-        let reply = Reply::read(response)
+        let response = request
+            .send()
             .await
-            .map_err(|error| explain(&error.without_url()))?;
+            .map_err(|error| with_causes(&error.without_url()))?;
+        let reply = Reply::read(response).await?;
         if !reply.status.is_success() {
             return Err(format!("it answers {} to /api/v1/health", reply.status));
         }

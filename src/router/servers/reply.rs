@@ -12,6 +12,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use crate::error::with_causes;
+
 /// Headers that are between two neighbours only, and those that the router writes itself.
 const OWN_HEADERS: [HeaderName; 8] = [
     header::CONNECTION,
@@ -24,6 +26,9 @@ const OWN_HEADERS: [HeaderName; 8] = [
     header::DATE,
 ];
 
+/// Largest answer that is read whole; one about a job has its logs.
+const MOST_BYTES: usize = 256 << 20;
+
 /// An answer that is here.
 #[derive(Debug, Clone)]
 pub(in crate::router) struct Reply {
@@ -34,11 +39,23 @@ pub(in crate::router) struct Reply {
 
 impl Reply {
     /// Reads an answer to its end.
-    pub(super) async fn read(response: reqwest::Response) -> Result<Self, reqwest::Error> {
+    ///
+    /// # Errors
+    /// When it breaks off, or does not end; in words.
+    pub(super) async fn read(mut response: reqwest::Response) -> Result<Self, String> {
+        let (status, headers) = (response.status(), passed_headers(response.headers()));
+        let mut body = Vec::new();
+        let broken = |error: reqwest::Error| with_causes(&error.without_url());
+        while let Some(part) = response.chunk().await.map_err(broken)? {
+            if body.len() + part.len() > MOST_BYTES {
+                return Err(format!("an answer has more than {MOST_BYTES} bytes"));
+            }
+            body.extend_from_slice(&part);
+        }
         Ok(Self {
-            status: response.status(),
-            headers: passed_headers(response.headers()),
-            body: response.bytes().await?,
+            status,
+            headers,
+            body: Bytes::from(body),
         })
     }
 

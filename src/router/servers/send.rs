@@ -10,6 +10,7 @@ use tracing::warn;
 
 use super::Server;
 use super::reply::Reply;
+use crate::error::with_causes;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,8 +77,7 @@ impl Server {
         self.check_up()?;
         let whole = async {
             let response = self.send(request).await?;
-            let read = Reply::read(response).await;
-            read.map_err(|error| Fault::Broken(explain(&error.without_url())))
+            Reply::read(response).await.map_err(Fault::Broken)
         };
         self.bounded(time, whole).await
     }
@@ -123,7 +123,7 @@ impl Server {
     async fn send(&self, request: RequestBuilder) -> Result<Response, Fault> {
         request.send().await.map_err(|error| {
             let is_connect = error.is_connect();
-            let text = explain(&error.without_url());
+            let text = with_causes(&error.without_url());
             match is_connect {
                 true => {
                     self.note(Err(text.clone()));
@@ -150,15 +150,4 @@ impl Server {
         self.state.until_down().await;
         tokio::time::sleep(LATER).await;
     }
-}
-
-/// What went wrong, with its causes.
-pub(super) fn explain(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }

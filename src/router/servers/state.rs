@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::faults::Faults;
 use crate::service::Class;
 use crate::service::api::types::ClassLoads;
 
@@ -33,6 +34,8 @@ pub(in crate::router) struct View {
     pub(in crate::router) is_up: bool,
     /// It takes no more jobs.
     pub(in crate::router) is_stopping: bool,
+    /// It says that it does well, and was at fault again and again when it was asked for the job of a key.
+    pub(in crate::router) is_failing: bool,
     /// Its load when it told last; none when it does not answer or tells none.
     pub(in crate::router) load: Option<ClassLoads>,
     /// Version of its engine.
@@ -63,6 +66,8 @@ struct Known {
     next_ticket: u64,
     /// Requests that were made again.
     retries: u64,
+    /// Faults in a row when it was asked for the job of a key.
+    faults: Faults,
 }
 
 /// What is known of a server.
@@ -81,6 +86,7 @@ impl Default for State {
                 placed: Vec::new(),
                 next_ticket: 0,
                 retries: 0,
+                faults: Faults::default(),
             }),
             is_up: watch::Sender::new(false),
         }
@@ -99,6 +105,7 @@ impl State {
         View {
             is_up: known.down.is_none(),
             is_stopping: told.is_some_and(|told| told.is_stopping),
+            is_failing: known.faults.are_lasting(Instant::now()),
             load: told.and_then(|told| told.load),
             version: known.told.as_ref().map(|told| told.version.clone()),
             down_for: known.down.as_ref().map(|(since, _)| since.elapsed()),
@@ -136,6 +143,11 @@ impl State {
     /// Counts a request that is made again.
     pub(super) fn note_retry(&self) {
         self.known.lock().retries += 1;
+    }
+
+    /// Notes how it answered the question for the job of a key.
+    pub(super) fn note_key_answer(&self, is_good: bool) {
+        self.known.lock().faults.note(is_good, Instant::now());
     }
 
     /// Waits until it does not answer.

@@ -126,6 +126,16 @@ impl Fault {
     }
 }
 
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unreachable(reason) | Self::Nonsense(reason) => f.write_str(reason),
+            Self::Refused(refusal) => write!(f, "{refusal}"),
+            Self::Local { action, path, source } => write!(f, "cannot {action} {}: {source}", path.display()),
+        }
+    }
+}
+
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
@@ -178,7 +188,7 @@ impl Patience {
         // Those that lost the same service do not all come back at once.
         let own = self.pause.mul_f64(0.5 + 0.5 * rand::random::<f64>());
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        tracing::debug!(?fault, "the job service is asked again");
+        tracing::debug!(%fault, "the job service is asked again");
         tokio::select! {
             () = tokio::time::sleep(own.max(asked.unwrap_or_default()).min(left)) => {}
             () = cancel.cancelled() => {}

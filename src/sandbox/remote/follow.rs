@@ -46,7 +46,7 @@ pub(super) async fn follow(service: Arc<Service>, job_id: String, stream: LogStr
             Err(fault) => fault,
         };
         if let Err(fault) = patience.after(fault, &never).await {
-            tracing::warn!(job = job_id, ?fault, "the output of a job cannot be followed");
+            tracing::warn!(job = job_id, %fault, "the output of a job cannot be followed");
             return;
         }
     }

@@ -31,7 +31,7 @@ impl Leaving {
                 let asked = runtime.block_on(async { timeout(LIMIT, ask(&service, job_id, &job)).await });
                 match asked {
                     Ok(Ok(())) => Ok(()),
-                    Ok(Err(fault)) => Err(format!("{fault:?}")),
+                    Ok(Err(fault)) => Err(fault.to_string()),
                     Err(_) => Err("it does not answer".to_owned()),
                 }
             });

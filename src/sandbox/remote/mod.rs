@@ -198,7 +198,7 @@ impl Executor for RemoteExecutor {
                 } else if let Err(fault) = cancel_open(&service, &job).await {
                     tracing::warn!(
                         job = job.name,
-                        ?fault,
+                        %fault,
                         "a job of a process that was killed may run on; the next start tries again"
                     );
                     continue;

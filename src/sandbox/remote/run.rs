@@ -252,7 +252,7 @@ async fn withdraw(service: &Service, job_id: &str) -> bool {
                 Err(fault) if fault.is("unknown_job") => return true,
                 Err(fault) => {
                     if let Err(fault) = patience.after(fault, &never).await {
-                        tracing::warn!(job = job_id, ?fault, "a cancelled job may run on at the job service");
+                        tracing::warn!(job = job_id, %fault, "a cancelled job may run on at the job service");
                         return false;
                     }
                 }

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::answers::{Accepted, Health, Job, Jobs, Request, SubmissionFacts, Upload, WorkerAnswer, Workers};
 use super::fault::{Fault, Patience, Refusal};
 use super::options::RemoteOptions;
+use crate::error::with_causes;
 use crate::sandbox::SandboxError;
 use crate::sandbox::observe::LogStream;
 use crate::sandbox::outcome::Collected;
@@ -251,7 +252,8 @@ impl Service {
         file.flush().await.map_err(Fault::local("write", target))?;
         let sha256 = hex::encode(hash.finalize());
         if bytes != facts.bytes || sha256 != facts.sha256 {
-            return Err(Fault::Nonsense(format!(
+            // It may have been spoilt on its way.
+            return Err(Fault::Unreachable(format!(
                 "the submission of job {job_id} is not the one that the job was said to have: {} bytes with the hash {}",
                 facts.bytes, facts.sha256
             )));
@@ -379,14 +381,7 @@ async fn body(mut response: Response, most: u64) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
-/// What went wrong, with its causes; the address is known to whoever reads it.
+/// There was no answer. The address is left out: whoever reads it knows it.
 pub(super) fn unreachable_service(error: reqwest::Error) -> Fault {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    Fault::Unreachable(text)
+    Fault::Unreachable(with_causes(&error.without_url()))
 }

@@ -165,7 +165,8 @@ async fn read(queries: &Queries, sql: &str, parameters: &[(&str, ScalarValue)]) 
 fn key(row: ResultRow<'_>) -> datafusion::error::Result<KeyRow> {
     let role = row.text("role")?;
     let quota = |name: &str| -> datafusion::error::Result<Option<u32>> {
-        Ok(row.optional_int(name)?.and_then(|quota| u32::try_from(quota).ok()))
+        let quota = row.optional_int(name)?.map(u32::try_from).transpose();
+        quota.map_err(|error| DataFusionError::Execution(format!("{name} of a key is no quota: {error}")))
     };
     Ok(KeyRow {
         key_id: row.text("key_id")?,

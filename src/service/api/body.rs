@@ -89,6 +89,20 @@ impl LimitedBody {
         Ok(bytes)
     }
 
+    /// What came out of something that is done for the body. Where it went wrong, what is left of the body is read first.
+    ///
+    /// # Errors
+    /// When it went wrong.
+    pub async fn checked<T, E: Into<ApiError>>(&mut self, done: Result<T, E>) -> Result<T, ApiError> {
+        match done {
+            Ok(value) => Ok(value),
+            Err(error) => {
+                self.drain().await;
+                Err(error.into())
+            }
+        }
+    }
+
     async fn drain(&mut self) {
         let end = Instant::now() + DRAIN_TIME;
         let mut left = DRAIN_BYTES;

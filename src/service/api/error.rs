@@ -10,6 +10,10 @@ use tracing::error;
 use utoipa::ToSchema;
 
 use crate::service::error::ServiceError;
+use crate::service::uploads::NoPlace;
+
+/// Time after which an upload may have a place.
+const PLACE_PAUSE: Duration = Duration::from_secs(2);
 
 /// An answer that says what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +108,16 @@ impl ApiError {
         .after(Duration::from_secs(5))
     }
 
+    /// There is no room for what was sent.
+    pub fn full_disk() -> Self {
+        Self::new(
+            StatusCode::INSUFFICIENT_STORAGE,
+            "disk_full",
+            "the disk of the server is full; nothing was kept",
+            "try again when whoever runs the server has made room",
+        )
+    }
+
     /// The body has more bytes than are taken.
     pub fn too_large(limit: u64) -> Self {
         Self::new(
@@ -119,12 +133,27 @@ impl From<ServiceError> for ApiError {
     /// A fault of ours: it is logged, and the client is told no more than that it may try again.
     fn from(fault: ServiceError) -> Self {
         error!(error = %fault, "a request failed");
+        if fault.is_full_disk() {
+            return Self::full_disk();
+        }
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal",
             "the server could not do this",
             "try again; the log of the server says what is wrong",
         )
+    }
+}
+
+impl From<NoPlace> for ApiError {
+    fn from(fault: NoPlace) -> Self {
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_uploads",
+            fault.to_string(),
+            "try again after Retry-After seconds; uploads_at_once and uploads_per_user of the configuration are the limits",
+        )
+        .after(PLACE_PAUSE)
     }
 }
 

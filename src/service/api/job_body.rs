@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -72,8 +73,16 @@ impl JobBody {
     /// # Errors
     /// Names the field that is wrong.
     pub fn read(value: Value, most_seconds: u64) -> Result<Self, ApiError> {
-        let Value::Object(mut fields) = value else {
-            return Err(ApiError::field("", "the body must be a JSON object"));
+        let mut fields = match value {
+            Value::Object(fields) => fields,
+            other => {
+                return Err(ApiError::new(
+                    StatusCode::UNPROCESSABLE_ENTITY,
+                    "invalid_field",
+                    format!("the body must be a JSON object, not {}", kind(&other)),
+                    "GET /api/v1/openapi.json describes the fields",
+                ));
+            }
         };
         let body = Self {
             name: plain(&mut fields, "name")?.ok_or_else(|| missing("name"))?,

@@ -13,10 +13,10 @@ mod uploads;
 
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router};
 use clade_catalog::Store;
@@ -35,7 +35,7 @@ use super::fleet::{self, Fleet};
 use super::queue::Queue;
 use super::run::{Board, DataFinder, LiveJobs};
 use super::submissions::Submissions;
-use super::uploads::Uploads;
+use super::uploads::{Places, Uploads};
 use crate::config::ServiceConfig;
 use crate::scheduler::{ENGINE_VERSION, Services};
 use crate::session::Queries;
@@ -53,6 +53,7 @@ pub struct Shared {
     pub(super) access: Access,
     pub(super) queue: Arc<Queue>,
     pub(super) uploads: Arc<Uploads>,
+    pub(super) places: Arc<Places>,
     pub(super) submissions: Arc<Submissions>,
     pub(super) data: DataFinder,
     pub(super) live: Arc<LiveJobs>,
@@ -158,19 +159,5 @@ pub(crate) async fn wrong_method(uri: Uri) -> ApiError {
 
 /// Counts requests by route and code.
 async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
-    let (method, route) = method_and_route(&request);
-    let response = next.run(request).await.into_response();
-    app.figures.note_request(&method, &route, response.status().as_u16());
-    response
-}
-
-/// Method and route of a request as figures name them. Made-up paths and methods must not make new figures without end.
-pub(crate) fn method_and_route(request: &Request) -> (String, String) {
-    let path = request.extensions().get::<MatchedPath>();
-    let method = request.method().as_str();
-    let is_usual = ["GET", "POST", "DELETE", "HEAD", "PUT", "PATCH", "OPTIONS"].contains(&method);
-    (
-        if is_usual { method } else { "other" }.to_owned(),
-        path.map_or("unknown", MatchedPath::as_str).to_owned(),
-    )
+    app.figures.exposition.count(request, next).await
 }

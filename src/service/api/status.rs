@@ -2,8 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 
 use super::App;
 use super::error::{ApiError, ErrorBody};
@@ -149,10 +148,6 @@ pub async fn metrics(State(app): State<App>, _caller: Caller) -> Result<Response
     let remote = |state: MemberState| remote.iter().filter(|member| member.state == state).count();
     let idle = workers.len() - busy + remote(MemberState::Idle);
     app.figures.set_workers(busy + remote(MemberState::Busy), idle);
-    let text = app
-        .figures
-        .text()
-        .map_err(|error| ServiceError::Server(std::io::Error::other(error)))?;
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+    let told = app.figures.exposition.response();
+    Ok(told.map_err(|error| ServiceError::Server(std::io::Error::other(error)))?)
 }

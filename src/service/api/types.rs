@@ -129,11 +129,11 @@ pub struct ResultDetail {
     #[schema(format = DateTime)]
     pub finished_at: Option<String>,
     /// How much it wrote to standard output.
-    pub stdout: LogAnswer,
+    pub stdout: LogFacts,
     /// How much it wrote to standard error.
-    pub stderr: LogAnswer,
+    pub stderr: LogFacts,
     /// What it handed in: GET /jobs/{id}/submission gives it.
-    pub submission: Option<SubmissionAnswer>,
+    pub submission: Option<SubmissionFacts>,
     /// Why a program that ended well has none.
     pub no_submission: Option<String>,
 }
@@ -147,26 +147,6 @@ pub struct SandboxAnswer {
     pub grade: String,
     /// How each layer in force was enforced.
     pub layers: BTreeMap<String, String>,
-}
-
-/// How much a program wrote to an output.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct LogAnswer {
-    /// Bytes that it wrote.
-    pub bytes: u64,
-    /// The middle is not kept.
-    pub truncated: bool,
-}
-
-/// A submission.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct SubmissionAnswer {
-    /// Name of the file; that of a folder ends in .tar.
-    pub name: String,
-    /// Its size.
-    pub bytes: u64,
-    /// Its SHA-256 in hexadecimal.
-    pub sha256: String,
 }
 
 /// Limits that a job ran under.
@@ -354,7 +334,7 @@ impl From<RunDetail> for ResultDetail {
     fn from(detail: RunDetail) -> Self {
         let isolation = detail.isolation.map(|grade| grade.as_str().to_owned());
         let [started_at, finished_at] = detail.program_times.map(|micros| micros.map(time));
-        let [stdout, stderr] = detail.logs.map(LogAnswer::from);
+        let [stdout, stderr] = detail.logs;
         Self {
             reason: detail.reason,
             cause: detail.cause.map(|cause| cause.as_str().to_owned()),
@@ -375,7 +355,7 @@ impl From<RunDetail> for ResultDetail {
             finished_at,
             stdout,
             stderr,
-            submission: detail.submission.map(SubmissionAnswer::from),
+            submission: detail.submission,
             no_submission: detail.no_submission,
         }
     }
@@ -388,25 +368,6 @@ impl From<IsolationReport> for SandboxAnswer {
             backend: report.backend,
             grade: report.grade.as_str().to_owned(),
             layers: report.layers.into_iter().map(named).collect(),
-        }
-    }
-}
-
-impl From<LogFacts> for LogAnswer {
-    fn from(facts: LogFacts) -> Self {
-        Self {
-            bytes: facts.bytes,
-            truncated: facts.truncated,
-        }
-    }
-}
-
-impl From<SubmissionFacts> for SubmissionAnswer {
-    fn from(facts: SubmissionFacts) -> Self {
-        Self {
-            name: facts.name,
-            bytes: facts.bytes,
-            sha256: facts.sha256,
         }
     }
 }

@@ -13,7 +13,7 @@ use super::error::{ApiError, ErrorBody};
 use super::jobs::id_of;
 use super::types::UploadAnswer;
 use crate::service::access::Caller;
-use crate::service::uploads::{UPLOAD_PREFIX, UploadFault};
+use crate::service::uploads::{PlaceLimits, UPLOAD_PREFIX, UploadFault};
 
 /// Sends a folder as a tar file, plain or packed with gzip.
 ///
@@ -31,8 +31,9 @@ use crate::service::uploads::{UPLOAD_PREFIX, UploadFault};
         (status = 408, description = "The body came too slowly", body = ErrorBody),
         (status = 413, description = "The folder is too large", body = ErrorBody),
         (status = 422, description = "The archive has something that is not taken", body = ErrorBody),
-        (status = 429, description = "Too many requests", body = ErrorBody),
+        (status = 429, description = "Too many requests, or uploads at once", body = ErrorBody),
         (status = 503, description = "The server is stopping", body = ErrorBody),
+        (status = 507, description = "The disk of the server is full", body = ErrorBody),
     ),
     security(("key" = []))
 )]
@@ -48,9 +49,15 @@ pub async fn upload(
     }
     let limit = app.uploads.limits().bytes;
     let mut body = LimitedBody::new(&headers, body, limit, app.config.upload_time()).await?;
-    let mut incoming = app.uploads.incoming().await?;
+    let limits = PlaceLimits {
+        all: app.config.uploads_at_once,
+        of_user: app.config.uploads_per_user,
+    };
+    let place = body.checked(app.places.take(&caller.user, limits)).await?;
+    let mut incoming = app.uploads.incoming(place).await?;
     while let Some(part) = body.part().await? {
-        incoming.write(&part).await?;
+        let written = incoming.write(&part).await;
+        body.checked(written).await?;
     }
     incoming.end().await?;
     let kept = app.uploads.keep(incoming, app.services.now()).await?;

@@ -89,9 +89,8 @@ impl Fleet {
                 keep_alive(queue, &job.claim, live, every, scoring).await
             }
         };
-        match ended {
-            Some(ended) => report(queue, &job.claim, ended, live.is_cancelled(), &self.parts.stop).await,
-            None => queue.note_lost(&job.claim),
+        if let Some(ended) = ended {
+            report(queue, &job.claim, ended, live.is_cancelled(), &self.parts.stop).await;
         }
     }
 

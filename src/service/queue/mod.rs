@@ -27,7 +27,7 @@ pub use self::table::Submitted;
 
 use self::order::Order;
 use self::rows::{TABLE, Version};
-use self::table::{NewJob, WaitingRow};
+use self::table::{Lost, NewJob, WaitingRow};
 use super::error::{Result, ServiceError};
 use super::figures::Figures;
 use super::run::{LiveJobs, job_row, result_of};
@@ -240,11 +240,14 @@ impl Queue {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Takes the jobs back whose workers are gone: they wait again, or have failed when they were begun too often.
+    /// Takes the jobs back whose workers are gone: they wait again, or have failed when they were begun too often. One that runs here is
+    /// not lost, whatever a clock that was set anew makes of its lease.
     pub async fn recover(&self) -> Result<usize> {
         let (now, most) = (self.services.now(), self.limits.attempts);
+        let live = Arc::clone(&self.live);
+        let is_lost = move |lost: &Lost| live.get(&lost.lease.job_id).is_none();
         let found = self.read(move |connection| table::lost_jobs(connection, now)).await?;
-        if found.is_empty() {
+        if !found.iter().any(&is_lost) {
             return Ok(0);
         }
         let recovered = self
@@ -252,7 +255,7 @@ impl Queue {
                 let mut waiting: Vec<WaitingRow> = Vec::new();
                 let mut others: Vec<String> = Vec::new();
                 // Looked for again: what is written must be true in this transaction.
-                for lost in table::lost_jobs(tx, now)? {
+                for lost in table::lost_jobs(tx, now)?.into_iter().filter(is_lost) {
                     let lease = &lost.lease;
                     let Some(record) = record::find(tx, &lease.job_id)? else {
                         continue;
@@ -372,12 +375,6 @@ impl Queue {
             request_hash,
             code,
         }))
-    }
-
-    /// Notes that a job was taken from its worker, which will not say how it ended.
-    pub fn note_lost(&self, claim: &Claim) {
-        self.order.lock().note_ended(&claim.user);
-        self.changed.notify_waiters();
     }
 
     /// After this time without a sign of life a job is taken from its worker.
@@ -537,7 +534,7 @@ impl JobSource for Queue {
             Ended::Cancelled => self.end(claim, JobState::Cancelled, None, None).await,
         };
         if let Err(ServiceError::LeaseLost { .. }) = &finished {
-            self.order.lock().note_ended(&claim.user);
+            self.note_lost(claim);
         }
         finished
     }
@@ -545,9 +542,14 @@ impl JobSource for Queue {
     async fn give_back(&self, claim: &Claim) -> Result<()> {
         let returned = self.return_job(claim, false).await;
         if let Err(ServiceError::LeaseLost { .. }) = &returned {
-            self.order.lock().note_ended(&claim.user);
+            self.note_lost(claim);
         }
         returned
+    }
+
+    fn note_lost(&self, claim: &Claim) {
+        self.order.lock().note_ended(&claim.user);
+        self.changed.notify_waiters();
     }
 }
 

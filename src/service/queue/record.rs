@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::request::{JobRequest, JobState};
 use crate::sandbox::{Cause, Grade, IsolationReport, JobEnd, Layer, Limits, ResultState};
@@ -58,7 +59,7 @@ pub struct RunDetail {
 }
 
 /// How much a program wrote to an output.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogFacts {
     /// Bytes that it wrote.
     pub bytes: u64,
@@ -67,9 +68,9 @@ pub struct LogFacts {
 }
 
 /// A submission that was collected.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubmissionFacts {
-    /// Name of the file; that of a folder ends in `.tar`.
+    /// Name of the file; that of a folder ends in .tar.
     pub name: String,
     /// Its size.
     pub bytes: u64,
@@ -153,6 +154,13 @@ pub(super) fn parse_request(job_id: &str, text: &str) -> Result<JobRequest> {
     })
 }
 
+/// What a newer version has written of a job.
+pub(super) fn newer(job_id: &str, what: &str, value: &str) -> ServiceError {
+    ServiceError::Config(format!(
+        "job {job_id} has the {what} '{value}', which this version does not know: it was written by a newer one"
+    ))
+}
+
 fn read(stored: Stored) -> Result<JobRecord> {
     let (job_id, user, state, worker, attempts, cancel_requested) = stored.record;
     let (queued_at, started_at, finished_at) = stored.times;
@@ -162,11 +170,7 @@ fn read(stored: Stored) -> Result<JobRecord> {
         job_id: job_id.clone(),
         source,
     })?;
-    let state = JobState::parse(&state).ok_or_else(|| {
-        ServiceError::Config(format!(
-            "job {job_id} has the state '{state}', which this version does not know: it was written by a newer one"
-        ))
-    })?;
+    let state = JobState::parse(&state).ok_or_else(|| newer(&job_id, "state", &state))?;
     Ok(JobRecord {
         job_id,
         user,

@@ -97,4 +97,7 @@ pub trait JobSource: Send + Sync + Debug {
 
     /// Puts a job back that this worker cannot bring to its end.
     async fn give_back(&self, claim: &Claim) -> Result<()>;
+
+    /// Notes that a job was taken from its worker, which will not say how it ended.
+    fn note_lost(&self, claim: &Claim);
 }

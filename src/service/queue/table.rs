@@ -4,7 +4,7 @@
 use rusqlite::{Connection, OptionalExtension, Params, Transaction, params};
 
 use super::order::Waiting;
-use super::record::parse_request;
+use super::record::{newer, parse_request};
 use super::request::{Class, JobRequest, JobState};
 use super::source::Lease;
 use crate::scheduler::owner_may_live;
@@ -68,10 +68,11 @@ pub(super) fn insert(tx: &Transaction<'_>, job: &NewJob) -> Result<Submitted> {
             })
             .optional()?;
         if let Some((job_id, state, hash)) = known {
-            return Ok(match JobState::parse(&state) {
-                Some(state) if hash == job.request_hash => Submitted::Replayed { job_id, state },
-                _ => Submitted::Conflict { job_id },
-            });
+            if hash != job.request_hash {
+                return Ok(Submitted::Conflict { job_id });
+            }
+            let state = JobState::parse(&state).ok_or_else(|| newer(&job_id, "state", &state))?;
+            return Ok(Submitted::Replayed { job_id, state });
         }
     }
     let all = "SELECT count(*) FROM job_requests WHERE state = 'queued'";
@@ -278,17 +279,21 @@ pub(super) fn waiting(connection: &Connection) -> Result<Vec<WaitingRow>> {
             "SELECT job_id, user, class, priority, request ->> '$.running_limit' FROM job_requests WHERE state = 'queued' ORDER BY job_id",
         )?
         .query_map([], |row| {
-            let class: String = row.get(2)?;
-            let waiting = Waiting {
-                job_id: row.get(0)?,
-                user: row.get(1)?,
-                class: Class::parse(&class).unwrap_or(Class::Cpu),
-                priority: row.get(3)?,
-            };
-            Ok((waiting, row.get(4)?))
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
         })?
-        .collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(rows)
+        .collect::<rusqlite::Result<Vec<(String, String, String, u8, Option<u32>)>>>()?;
+    rows.into_iter()
+        .map(|(job_id, user, class, priority, running_limit)| {
+            let class = Class::parse(&class).ok_or_else(|| newer(&job_id, "class", &class))?;
+            let waiting = Waiting {
+                job_id,
+                user,
+                class,
+                priority,
+            };
+            Ok((waiting, running_limit))
+        })
+        .collect()
 }
 
 /// Users in the order in which they were served last.

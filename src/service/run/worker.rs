@@ -99,7 +99,12 @@ pub async fn keep_alive(
     let mut is_lost = false;
     loop {
         tokio::select! {
-            ended = &mut running => return (!is_lost).then_some(ended),
+            ended = &mut running => {
+                if is_lost {
+                    source.note_lost(claim);
+                }
+                return (!is_lost).then_some(ended);
+            }
             () = tokio::time::sleep(every) => {}
         }
         match source.extend(&claim.lease).await {

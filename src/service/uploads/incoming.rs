@@ -7,7 +7,7 @@ use rustix::fs::{FlockOperation, flock};
 use tokio::io::AsyncWriteExt;
 use tracing::warn;
 
-use super::INCOMING;
+use super::{INCOMING, Place};
 use crate::service::error::{Result, ServiceError};
 
 /// A folder for one upload; it is removed when this is dropped.
@@ -17,10 +17,11 @@ pub struct Incoming {
     file: Option<tokio::fs::File>,
     is_placed: bool,
     _lock: File,
+    _place: Place,
 }
 
 impl Incoming {
-    pub(super) async fn create(parent: &Path) -> Result<Self> {
+    pub(super) async fn create(parent: &Path, place: Place) -> Result<Self> {
         let path = parent.join(format!("{INCOMING}{:016x}", rand::random::<u64>()));
         fs::create_dir(&path).map_err(ServiceError::io("make", &path))?;
         let lock = File::open(&path).map_err(ServiceError::io("open", &path))?;
@@ -31,6 +32,7 @@ impl Incoming {
             file: None,
             is_placed: false,
             _lock: lock,
+            _place: place,
         };
         let body = incoming.body();
         let file = tokio::fs::File::create(&body).await;

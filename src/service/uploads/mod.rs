@@ -2,6 +2,7 @@
 
 mod incoming;
 mod pack;
+mod places;
 mod unpack;
 
 use std::fs::{self, File};
@@ -15,6 +16,7 @@ use tracing::warn;
 
 pub use self::incoming::Incoming;
 pub use self::pack::{Packer, unpack_data};
+pub(crate) use self::places::{NoPlace, Place, PlaceLimits, Places};
 
 use self::unpack::unpack;
 use super::error::{Result, ServiceError};
@@ -134,12 +136,12 @@ impl Uploads {
         self.limits
     }
 
-    /// A place for the body of a new upload.
+    /// A folder for the body of a new upload.
     ///
     /// # Errors
-    /// When the folder cannot be written.
-    pub async fn incoming(&self) -> Result<Incoming> {
-        Incoming::create(&self.dir).await
+    /// When it cannot be made.
+    pub async fn incoming(&self, place: Place) -> Result<Incoming> {
+        Incoming::create(&self.dir, place).await
     }
 
     /// Unpacks a body that is here and keeps it; one that was kept before stays as it is.

@@ -63,7 +63,7 @@ impl Bound {
 
     fn folders(&self, data: &Path) -> io::Result<Vec<Folder>> {
         let mut sizes = self.sizes.lock();
-        let mut found = Vec::new();
+        let (mut found, mut known) = (Vec::new(), HashMap::new());
         for entry in fs::read_dir(data)? {
             let path = entry?.path();
             // Another worker of this machine may remove one at any time.
@@ -74,9 +74,10 @@ impl Bound {
                 Some(bytes) => *bytes,
                 None => size(&path)?,
             };
-            sizes.insert(path.clone(), bytes);
+            known.insert(path.clone(), bytes);
             found.push(Folder { path, bytes, used });
         }
+        *sizes = known;
         Ok(found)
     }
 }

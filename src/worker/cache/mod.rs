@@ -3,12 +3,10 @@
 mod bound;
 mod entry;
 
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 
 use self::bound::Bound;
@@ -17,6 +15,7 @@ use super::error::{Fault, WorkerError};
 use super::server::Server;
 use crate::scheduler::{WorkDir, sha256_hex};
 use crate::service::unpack_data;
+use crate::turns::Turns;
 
 /// The cache folder.
 #[derive(Debug)]
@@ -25,7 +24,7 @@ pub(super) struct DataCache {
     work: PathBuf,
     bound: Arc<Bound>,
     /// One slot fetches what another waits for.
-    fetching: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    fetching: Turns<String>,
 }
 
 impl DataCache {
@@ -43,7 +42,7 @@ impl DataCache {
             data,
             work,
             bound: Arc::new(Bound::new(limit)),
-            fetching: Mutex::default(),
+            fetching: Turns::default(),
         })
     }
 
@@ -58,8 +57,7 @@ impl DataCache {
         if !is_hash {
             return Err(Fault::Nonsense(format!("'{hash}' is no hash")));
         }
-        let turn = Arc::clone(self.fetching.lock().entry(hash.to_owned()).or_default());
-        let _turn = turn.lock().await;
+        let _turn = self.fetching.take(hash.to_owned()).await;
         // Another worker of this machine may remove what was just fetched.
         loop {
             let target = self.data.join(hash);
@@ -81,9 +79,9 @@ impl DataCache {
             server.data(job_id, hash, &archive).await?;
             let into = folder.clone();
             let unpacked = spawn_blocking(move || unpack_data(&archive, &into)).await;
-            let unpacked = unpacked.map_err(|error| Fault::Nonsense(error.to_string()))?;
+            let unpacked = unpacked.map_err(|error| Fault::Local(error.to_string()))?;
             let came = unpacked
-                .map_err(|error| Fault::Nonsense(error.to_string()))?
+                .map_err(|error| Fault::Local(error.to_string()))?
                 // It broke off, or the folder changed on the way.
                 .map_err(|fault| Fault::Unreachable(format!("data did not come whole: {fault}")))?;
             if came != hash {
@@ -113,10 +111,9 @@ impl DataCache {
 
 async fn blocking<T: Send + 'static>(call: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T, Fault> {
     let done = spawn_blocking(call).await;
-    done.map_err(|error| Fault::Nonsense(error.to_string()))?
-        .map_err(not_kept)
+    done.map_err(|error| Fault::Local(error.to_string()))?.map_err(not_kept)
 }
 
 fn not_kept(error: io::Error) -> Fault {
-    Fault::Nonsense(format!("data cannot be kept: {error}"))
+    Fault::Local(format!("data cannot be kept in the folder of --cache: {error}"))
 }

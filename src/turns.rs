@@ -1,4 +1,4 @@
-//! One after the other: requests with the same idempotency key wait for each other.
+//! One after the other: what has the same key waits for each other, and nothing is left of a key that nobody has.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,11 +11,11 @@ type Lock = Arc<tokio::sync::Mutex<()>>;
 
 /// Who has a turn, by key; a key is in it as long as somebody has or waits for its turn.
 #[derive(Debug)]
-pub(super) struct Turns<K: Eq + Hash + Clone>(Mutex<HashMap<K, Lock>>);
+pub(crate) struct Turns<K: Eq + Hash + Clone>(Mutex<HashMap<K, Lock>>);
 
 /// A turn, which ends when this is dropped, or the wait for one.
 #[derive(Debug)]
-pub(super) struct Turn<'a, K: Eq + Hash + Clone> {
+pub(crate) struct Turn<'a, K: Eq + Hash + Clone> {
     turns: &'a Turns<K>,
     key: K,
     held: Option<OwnedMutexGuard<()>>,
@@ -29,7 +29,7 @@ impl<K: Eq + Hash + Clone> Default for Turns<K> {
 
 impl<K: Eq + Hash + Clone> Turns<K> {
     /// Waits for the turn of a key.
-    pub(super) async fn take(&self, key: K) -> Turn<'_, K> {
+    pub(crate) async fn take(&self, key: K) -> Turn<'_, K> {
         let lock = Arc::clone(self.0.lock().entry(key.clone()).or_default());
         // Made before the wait, so that one that is given up is tidied, too.
         let mut turn = Turn {
