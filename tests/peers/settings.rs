@@ -28,10 +28,12 @@ fn sources(folder: &Path) -> String {
 fn no_setting_is_without_a_reader() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let used = sources(&root.join("src"));
-    let sections: String = ["sandbox", "remote", "store", "python", "search", "service", "access", "log"]
-        .iter()
-        .map(|name| std::fs::read_to_string(root.join(format!("src/config/{name}.rs"))).unwrap())
-        .collect();
+    let sections: String = [
+        "sandbox", "remote", "store", "python", "search", "service", "access", "log",
+    ]
+    .iter()
+    .map(|name| std::fs::read_to_string(root.join(format!("src/config/{name}.rs"))).unwrap())
+    .collect();
     // A function of a section stands for the key that it reads.
     let reads = |key: &str| -> Vec<String> {
         let bodies = sections.split("    pub fn ").skip(1);
