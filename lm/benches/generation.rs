@@ -10,6 +10,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::Instant;
 
 use clade_lm::{CacheMemory, Detokenizer, Engine, EngineOptions, Event, Request, Sampling, TextDecoder, build, load};
@@ -66,12 +67,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     tch::set_num_threads(i32::try_from(threads)?);
     let checkpoint = load::open(Path::new(model))?;
-    let model = build(
-        checkpoint.config(),
-        checkpoint.weights().as_ref(),
-        Kind::Float,
-        Device::Cpu,
-    )?;
+    // On a thread that ends: see `LocalModel::load`.
+    let model = thread::scope(|scope| {
+        let weights = checkpoint.weights();
+        scope
+            .spawn(|| build(checkpoint.config(), weights.as_ref(), Kind::Float, Device::Cpu))
+            .join()
+    });
+    let model = model.map_err(|_| "the thread that loads the model panicked")??;
     let vocabulary = usize::try_from(model.spec().vocab_size)?;
     let engine = Engine::start(model, Arc::new(NoText), EngineOptions::new(CacheMemory::Blocks(512)))?;
     let prompt = |first: usize, len: usize| -> Vec<i64> {
