@@ -137,6 +137,10 @@ impl ExpandHandler for SchedulerExpandHandler {
             floats(estimates.iter().map(|estimate| estimate.cost_usd)),
             floats(estimates.iter().map(|estimate| estimate.model_seconds)),
             floats(estimates.iter().map(|estimate| estimate.sandbox_seconds)),
+            floats(estimates.iter().map(|estimate| estimate.tokens_per_second)),
+            ints(estimates.iter().map(|estimate| estimate.weight_bytes)),
+            ints(estimates.iter().map(|estimate| estimate.cache_bytes)),
+            texts(estimates.iter().map(|estimate| estimate.note.as_deref())),
         ];
         let batch = RecordBatch::try_new(explain_schema(), columns)?;
         Ok(Box::pin(RecordBatchStreamAdapter::new(

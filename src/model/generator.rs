@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::ModelError;
 use super::gate::Pause;
+use super::memory_needs::MemoryNeeds;
 use super::request::{GenerateRequest, Sample, TextRequest, UsageDetails};
 use super::tokenizer::TokenCounter;
 
@@ -150,6 +151,11 @@ pub trait Generator: Send + Sync + Debug {
     /// What counts the tokens of its prompts; a rough estimate for a model without a tokenizer.
     async fn token_counter(&self) -> Result<TokenCounter, ModelError> {
         Ok(TokenCounter::Bytes)
+    }
+
+    /// Memory that it takes in this process; `None` for one whose weights are elsewhere, or that has none.
+    async fn memory(&self) -> Result<Option<MemoryNeeds>, ModelError> {
+        Ok(None)
     }
 
     /// Until when and why it sends nothing.

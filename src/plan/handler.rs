@@ -87,7 +87,8 @@ pub fn result_schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// Columns of `EXPLAIN query EXPAND WITH …`: one row an input row; estimates are per attempt and come from history.
+/// Columns of `EXPLAIN query EXPAND WITH …`: one row an input row; estimates are per attempt and come from history. The bytes of weights
+/// and cache are there for a model that runs in this process.
 pub fn explain_schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         Arc::new(Schema::new(vec![
@@ -103,6 +104,10 @@ pub fn explain_schema() -> SchemaRef {
             Field::new("cost_usd", DataType::Float64, true),
             Field::new("model_seconds", DataType::Float64, true),
             Field::new("sandbox_seconds", DataType::Float64, true),
+            Field::new("tokens_per_second", DataType::Float64, true),
+            Field::new("weight_bytes", DataType::Int64, true),
+            Field::new("cache_bytes", DataType::Int64, true),
+            Field::new("note", DataType::Utf8, true),
         ]))
     });
     Arc::clone(&SCHEMA)

@@ -1,5 +1,6 @@
 //! The engine as a whole: statements, searches, faults, on real stores.
 
+mod estimates;
 pub mod fixture;
 pub mod instant;
 mod kept_plans;

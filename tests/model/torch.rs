@@ -1,5 +1,10 @@
 //! Models of provider torch: SmolLM2, a small real one, through the command line, SQL, a search, and the HTTP routes of OpenAI.
 
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::FromRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -155,6 +160,85 @@ fn a_small_real_model_answers_on_the_command_line() {
     );
 }
 
+/// What a command writes to its two streams, of which standard error is a terminal.
+fn on_a_terminal(place: &Place, arguments: &[&str]) -> (String, String) {
+    // SAFETY: the flags are valid; whether it went well is seen below.
+    let descriptor = unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) };
+    assert!(descriptor >= 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: the descriptor was made just now and is nobody else's.
+    let mut master = unsafe { File::from_raw_fd(descriptor) };
+    let mut name = [0_u8; 64];
+    // SAFETY: the descriptor is open, and the name has the room that is told.
+    let codes = unsafe {
+        [
+            libc::grantpt(descriptor),
+            libc::unlockpt(descriptor),
+            libc::ptsname_r(descriptor, name.as_mut_ptr().cast(), name.len()),
+        ]
+    };
+    assert_eq!(codes, [0; 3]);
+    let name = CStr::from_bytes_until_nul(&name).unwrap().to_str().unwrap();
+    let terminal = File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NOCTTY)
+        .open(name)
+        .unwrap();
+    let child = place
+        .command(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(terminal)
+        .spawn()
+        .unwrap();
+    // Where nobody has the other end open any more, reading ends with an error.
+    let reader = std::thread::spawn(move || {
+        let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+        while let Ok(read @ 1..) = master.read(&mut buffer) {
+            seen.extend_from_slice(&buffer[..read]);
+        }
+        String::from_utf8_lossy(&seen).into_owned()
+    });
+    let output = child.wait_with_output().unwrap();
+    let seen = reader.join().unwrap();
+    assert!(output.status.success(), "{seen}");
+    (String::from_utf8(output.stdout).unwrap(), seen)
+}
+
+#[test]
+fn loading_and_generation_have_bars_on_a_terminal() {
+    if !has_torch() {
+        return;
+    }
+    let place = Place::with_store();
+    let path = smollm2(&place);
+    let path = path.to_str().unwrap();
+    let fixed = ["--cache-memory", "256MiB", "--threads", "2", "--temperature", "0"];
+    let arguments = [
+        "model",
+        "generate",
+        path,
+        "The capital of France is",
+        "--max-tokens",
+        "24",
+    ];
+    let arguments = [&arguments[..], &fixed].concat();
+    let (text, seen) = on_a_terminal(&place, &arguments);
+    assert!(seen.contains("loading") && seen.contains("MiB"), "{seen}");
+    assert!(
+        seen.contains("generating") && seen.contains("of 24") && seen.contains("a second"),
+        "{seen}"
+    );
+    let output = place.command(&arguments).output().unwrap();
+    let piped = String::from_utf8(output.stderr).unwrap();
+    assert!(!piped.contains("loading ") && !piped.contains("generating"), "{piped}");
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        text,
+        "bars change nothing in an answer"
+    );
+}
+
 #[test]
 fn a_search_with_a_small_model_gives_a_row_for_everything_that_it_writes() {
     if !has_torch() {
@@ -163,13 +247,31 @@ fn a_search_with_a_small_model_gives_a_row_for_everything_that_it_writes() {
     let place = Place::with_store();
     create(&place, &smollm2(&place));
     with_python(&place, ["task", "add", package(&place).to_str().unwrap()]).ok();
+    let rows =
+        |sql: &str| -> Json { serde_json::from_str(&place.run(["sql", "-c", sql, "--format", "json"]).ok()).unwrap() };
+    let explain = || {
+        let statement = format!("EXPLAIN SELECT '{TASK}' AS task_id EXPAND WITH draft USING MODEL smollm2");
+        let explained = with_python(&place, ["sql", "-c", &statement, "--format", "json"]).ok();
+        serde_json::from_str::<Json>(&explained).unwrap()[0].clone()
+    };
+    let before = explain();
+    // 134,515,008 numbers in float32.
+    assert_eq!(before["weight_bytes"], 538_060_032, "{before}");
+    assert_eq!(before["cache_bytes"], 512 << 20);
+    assert_eq!(
+        (&before["model_seconds"], &before["tokens_per_second"]),
+        (&Json::Null, &Json::Null)
+    );
+    assert_eq!(before["note"], "time: unknown until the first generation");
     with_python(
         &place,
         ["evolve", TASK, "--model", "smollm2", "--steps", "3", "--seed", "1"],
     )
     .ok();
-    let rows =
-        |sql: &str| -> Json { serde_json::from_str(&place.run(["sql", "-c", sql, "--format", "json"]).ok()).unwrap() };
+    let after = explain();
+    assert!(after["model_seconds"].as_f64().unwrap() > 0.0, "{after}");
+    assert!(after["tokens_per_second"].as_f64().unwrap() > 0.0, "{after}");
+    assert_eq!(after["note"], Json::Null);
     let nodes = rows("SELECT count(*) AS n, count(status) AS told FROM evo.nodes");
     assert_eq!(nodes, json!([{"n": 3, "told": 3}]));
     let generations = rows(

@@ -265,7 +265,7 @@ impl ModelOptions {
     }
 
     /// Each range: the option, whether it holds, and what it says.
-    fn ranges(&self) -> [(&'static str, bool, &'static str); 21] {
+    fn ranges(&self) -> [(&'static str, bool, &'static str); 18] {
         const SECONDS: &str = "must be seconds: above 0, at most 1000000";
         const PRICE: &str = "must be finite and not negative";
         const AT_LEAST_ONE: &str = "must be at least 1";
@@ -328,17 +328,6 @@ impl ModelOptions {
             ("give_up_after_seconds", seconds(self.give_up_after_seconds), SECONDS),
             ("breaker_failures", self.breaker_failures != Some(0), AT_LEAST_ONE),
             ("breaker_pause_seconds", seconds(self.breaker_pause_seconds), SECONDS),
-            ("top_k", self.top_k != Some(0), AT_LEAST_ONE),
-            (
-                "min_p",
-                self.min_p.is_none_or(|value| (0.0..=1.0).contains(&value)),
-                "must be from 0 to 1",
-            ),
-            (
-                "repetition_penalty",
-                self.repetition_penalty.is_none_or(|value| value > 0.0 && value <= 10.0),
-                "must be above 0 and at most 10",
-            ),
             ("context_tokens", self.context_tokens != Some(0), AT_LEAST_ONE),
             (
                 "threads",

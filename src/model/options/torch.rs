@@ -1,6 +1,6 @@
 //! Options of weights that run in this process.
 
-use clade_lm_api::messages::Load;
+use clade_lm_api::messages::{Load, Sampling};
 
 use super::{ModelOptions, WrongOption};
 
@@ -18,6 +18,18 @@ impl ModelOptions {
             cache_bytes: self.cache_memory.map(|size| size.bytes()),
             context_tokens: self.context_tokens.map(|count| count as usize),
             threads: self.threads,
+        }
+    }
+
+    /// How tokens are drawn where a request does not say.
+    pub fn sampling(&self) -> Sampling {
+        Sampling {
+            temperature: self.temperature,
+            top_k: self.top_k.map(|count| count as usize),
+            top_p: self.top_p,
+            min_p: self.min_p,
+            repetition_penalty: self.repetition_penalty,
+            ..Sampling::default()
         }
     }
 
@@ -43,7 +55,11 @@ impl ModelOptions {
         {
             return wrong("dtype", format!("must be one of {}", DTYPES.join(", ")));
         }
-        Ok(())
+        let sampling = self.sampling().check();
+        sampling.map_err(|error| WrongOption {
+            option: error.name,
+            problem: format!("must be {}", error.must),
+        })
     }
 }
 

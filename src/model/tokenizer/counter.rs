@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use clade_lm_api::messages::Prompt;
-
 use super::Tokenizer;
-use crate::model::torch::LoadedModel;
+use crate::model::torch::LocalTokenizer;
 
 /// Bytes of a token, for the rough estimate.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -17,8 +15,8 @@ pub enum TokenCounter {
     Bytes,
     /// As the model does.
     Tokenizer(Arc<Tokenizer>),
-    /// As the model does, by the tokenizer that was loaded with it.
-    Loaded(Arc<LoadedModel>),
+    /// As the model does, by the tokenizer beside its weights.
+    Local(Arc<LocalTokenizer>),
 }
 
 impl TokenCounter {
@@ -27,8 +25,8 @@ impl TokenCounter {
         match self {
             Self::Bytes => (text.len() as u64).div_ceil(BYTES_PER_TOKEN),
             Self::Tokenizer(tokenizer) => tokenizer.count(text),
-            Self::Loaded(model) => model
-                .count(Prompt::Text(text.to_owned()))
+            Self::Local(tokenizer) => tokenizer
+                .count(text)
                 .map_or_else(|_| Self::Bytes.count(text), |tokens| tokens as u64),
         }
     }
@@ -37,7 +35,7 @@ impl TokenCounter {
     pub fn method(&self) -> &'static str {
         match self {
             Self::Bytes => "estimate: a token every 4 bytes",
-            Self::Tokenizer(_) | Self::Loaded(_) => "the model's tokenizer",
+            Self::Tokenizer(_) | Self::Local(_) => "the model's tokenizer",
         }
     }
 }

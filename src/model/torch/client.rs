@@ -9,15 +9,18 @@ use clade_lm_api::messages::{Event, Generate, Load, Message as LmMessage, Prompt
 use clade_lm_api::{ApiError, Fault, FaultKind};
 use clade_udfs::text::split_thinking;
 use serde_json::json;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::loaded::{Answers, LoadError, LoadedModel, load};
+use super::needs::needs;
+use super::tokenizer::LocalTokenizer;
 use crate::model::generator::{Generator, ModelInfo, SamplingDefaults, TokenPrice};
 use crate::model::tokenizer::TokenCounter;
 use crate::model::{
-    GenerateRequest, Message, ModelError, ModelOptions, ReplyFault, Role, Sample, SamplingParams, TextRequest,
-    UsageDetails,
+    GenerateRequest, MemoryNeeds, Message, ModelError, ModelOptions, ReplyFault, Role, Sample, SamplingParams,
+    TextRequest, UsageDetails,
 };
 
 /// Token limit of a probe.
@@ -28,12 +31,11 @@ const PROBE_TOKENS: u32 = 64;
 pub struct Torch {
     name: String,
     load: Load,
-    sampling: SamplingDefaults,
-    top_k: Option<u32>,
-    min_p: Option<f64>,
-    repetition_penalty: Option<f64>,
+    sampling: Sampling,
+    max_output_tokens: Option<u32>,
     definition: String,
-    model: tokio::sync::OnceCell<Arc<LoadedModel>>,
+    model: OnceCell<Arc<LoadedModel>>,
+    tokenizer: OnceCell<Arc<LocalTokenizer>>,
 }
 
 /// One question.
@@ -57,14 +59,8 @@ impl Torch {
         let load = options.load();
         Ok(Self {
             name: name.to_owned(),
-            sampling: SamplingDefaults {
-                temperature: options.temperature,
-                top_p: options.top_p,
-                max_output_tokens: options.max_output_tokens,
-            },
-            top_k: options.top_k,
-            min_p: options.min_p,
-            repetition_penalty: options.repetition_penalty,
+            sampling: options.sampling(),
+            max_output_tokens: options.max_output_tokens,
             // Threads and the size of the cache change nothing in an answer.
             definition: json!([
                 load.path,
@@ -77,7 +73,8 @@ impl Torch {
             ])
             .to_string(),
             load,
-            model: tokio::sync::OnceCell::new(),
+            model: OnceCell::new(),
+            tokenizer: OnceCell::new(),
         })
     }
 
@@ -164,11 +161,8 @@ impl Torch {
             sampling: Sampling {
                 temperature: Some(question.params.temperature),
                 top_p: Some(question.params.top_p),
-                top_k: self.top_k.map(|count| count as usize),
-                min_p: self.min_p,
-                repetition_penalty: self.repetition_penalty,
                 seed: question.seed,
-                ..Sampling::default()
+                ..self.sampling.clone()
             },
             stop: Vec::new(),
             logprobs: None,
@@ -293,7 +287,11 @@ impl Generator for Torch {
 
     fn describe(&self) -> ModelInfo {
         ModelInfo {
-            sampling: self.sampling,
+            sampling: SamplingDefaults {
+                temperature: self.sampling.temperature,
+                top_p: self.sampling.top_p,
+                max_output_tokens: self.max_output_tokens,
+            },
             definition: Some(self.definition.clone()),
             ..ModelInfo::metered("torch", Some(TokenPrice::flat(0.0, 0.0)))
         }
@@ -339,6 +337,23 @@ impl Generator for Torch {
     }
 
     async fn token_counter(&self) -> Result<TokenCounter, ModelError> {
-        Ok(TokenCounter::Loaded(Arc::clone(self.loaded().await?)))
+        let opening = async {
+            let opened = LocalTokenizer::open(&self.load.path).await;
+            opened.map(Arc::new).map_err(|error| self.not_loaded(&error))
+        };
+        let tokenizer = self.tokenizer.get_or_try_init(|| opening).await?;
+        Ok(TokenCounter::Local(Arc::clone(tokenizer)))
+    }
+
+    async fn memory(&self) -> Result<Option<MemoryNeeds>, ModelError> {
+        let needs = match self.model.get() {
+            Some(model) => MemoryNeeds {
+                weight_bytes: model.facts().weight_bytes,
+                cache_bytes: Some(model.facts().cache_bytes),
+                free_bytes: None,
+            },
+            None => needs(&self.load).await.map_err(|error| self.not_loaded(&error))?,
+        };
+        Ok(Some(needs))
     }
 }

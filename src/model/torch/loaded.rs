@@ -1,11 +1,9 @@
 //! A model in memory. Who asks for the same weights with the same options gets the same one; the last who drops it frees it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
-use clade_lm_api::messages::{
-    Activity, Begun, Cancel, Count, Event, Generate, Load, Loaded, Progress, Prompt, Unload, Watch,
-};
+use clade_lm_api::messages::{Activity, Begun, Cancel, Event, Generate, Load, Loaded, Progress, Unload, Watch};
 use clade_lm_api::{ApiError, Library};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -18,7 +16,7 @@ use super::library::{NoLibrary, library};
 type Place = Arc<tokio::sync::Mutex<Weak<LoadedModel>>>;
 
 /// Models in memory, and those that are on their way.
-static MODELS: Mutex<Option<HashMap<Load, Place>>> = Mutex::new(None);
+static MODELS: LazyLock<Mutex<HashMap<Load, Place>>> = LazyLock::new(Mutex::default);
 
 /// Why a model is not in memory.
 #[derive(Debug, thiserror::Error)]
@@ -46,13 +44,7 @@ pub struct LoadedModel {
 /// # Errors
 /// When there is no libtorch, or the model cannot be loaded.
 pub async fn load(request: &Load, progress: impl Fn(Progress) + Send + 'static) -> Result<Arc<LoadedModel>, LoadError> {
-    let place = Arc::clone(
-        MODELS
-            .lock()
-            .get_or_insert_default()
-            .entry(request.clone())
-            .or_default(),
-    );
+    let place = Arc::clone(MODELS.lock().entry(request.clone()).or_default());
     let mut place = place.lock_owned().await;
     if let Some(model) = place.upgrade() {
         return Ok(model);
@@ -101,15 +93,6 @@ impl LoadedModel {
             begun,
             events,
         })
-    }
-
-    /// Tokens of a prompt.
-    ///
-    /// # Errors
-    /// When a conversation cannot be written by the model's template.
-    pub fn count(&self, prompt: Prompt) -> Result<usize, ApiError> {
-        let model = self.handle();
-        Ok(self.host.call(&Count { model, prompt })?.tokens)
     }
 
     /// What it is doing.

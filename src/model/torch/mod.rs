@@ -3,7 +3,10 @@
 mod client;
 mod library;
 mod loaded;
+mod needs;
+mod tokenizer;
 
 pub use self::client::Torch;
 pub use self::library::{NoLibrary, library};
 pub use self::loaded::{Answers, LoadError, LoadedModel, load};
+pub use self::tokenizer::LocalTokenizer;

@@ -1,4 +1,5 @@
-//! What an EXPAND would cost: prompts are rendered for real, the rest is the average of the operator's history with the model.
+//! What an EXPAND would cost: prompts are rendered for real, the rest is the average of the operator's history with the model. Of a model
+//! whose weights are here it also tells the memory, and takes its answers to other operators for an operator without history.
 
 use std::collections::HashMap;
 
@@ -6,6 +7,7 @@ use datafusion::common::ScalarValue;
 
 use super::context;
 use super::prepare;
+use crate::model::MemoryNeeds;
 use crate::operators::{Operator, Prompt};
 use crate::scheduler::attempt::Attempt;
 use crate::scheduler::control::Scheduler;
@@ -31,6 +33,14 @@ pub struct Estimate {
     pub model_seconds: Option<f64>,
     /// Seconds in the sandbox; NULL without history.
     pub sandbox_seconds: Option<f64>,
+    /// Completion tokens that the model wrote in a second of an answer; NULL without history.
+    pub tokens_per_second: Option<f64>,
+    /// Bytes of the weights of a model that runs in this process.
+    pub weight_bytes: Option<i64>,
+    /// Bytes of the cache of a model that runs in this process.
+    pub cache_bytes: Option<i64>,
+    /// What else is to be known before it runs.
+    pub note: Option<String>,
 }
 
 impl Scheduler {
@@ -40,22 +50,44 @@ impl Scheduler {
     /// As the EXPAND itself would be refused.
     pub async fn estimate(&self, plan: &ExpandPlan) -> Result<Vec<Estimate>> {
         let services = &self.services;
-        services.models.get(&plan.model).await?;
+        let memory = services.models.get(&plan.model).await?.memory().await?;
         services.sandbox(&plan.sandbox)?;
         let history = history(services, &plan.model).await?;
+        let written = written(services, &plan.model).await?;
+        // What answers took elsewhere says little of a service, whose load changes; of weights on this machine it is the best there is.
+        let unknown = if memory.is_some() {
+            written.clone()
+        } else {
+            Estimate::default()
+        };
         let samples = usize::try_from(plan.options.samples.unwrap_or(1)).unwrap_or(usize::MAX);
         let mut estimates = Vec::with_capacity(plan.rows.len());
         for attempt in attempts_of(services, plan, "estimate").await?.iter().step_by(samples) {
             let operator = attempt.operator()?;
-            let known = history.get(operator.as_str()).cloned().unwrap_or_default();
+            let known = history.get(operator.as_str()).unwrap_or(&unknown).clone();
+            let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
             estimates.push(Estimate {
                 task_id: Some(attempt.task_id.clone()),
                 prompt_bytes: Some(prompt_bytes(services, attempt, operator).await?),
+                tokens_per_second: written.tokens_per_second,
+                weight_bytes: memory.map(|memory| bytes(memory.weight_bytes)),
+                cache_bytes: memory.and_then(|memory| memory.cache_bytes).map(bytes),
+                note: memory.and_then(|memory| note(memory, known.model_seconds.or(written.model_seconds))),
                 ..known
             });
         }
         Ok(estimates)
     }
+}
+
+/// What is to be known of a model whose weights are here.
+fn note(memory: MemoryNeeds, seconds: Option<f64>) -> Option<String> {
+    let shortage = memory.shortage().map(|shortage| format!("memory: {shortage}"));
+    let time = seconds
+        .is_none()
+        .then(|| "time: unknown until the first generation".to_owned());
+    let notes: Vec<String> = [shortage, time].into_iter().flatten().collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 /// The prompt that an attempt sends, with what stands in for summaries that are not made yet.
@@ -95,17 +127,44 @@ async fn history(services: &Services, model: &str) -> Result<HashMap<String, Est
         rows.iter()
             .map(|row| {
                 let estimate = Estimate {
-                    task_id: None,
-                    prompt_bytes: None,
                     tokens_prompt: row.optional_int("tokens_prompt")?,
                     tokens_completion: row.optional_int("tokens_completion")?,
                     cost_usd: row.optional_float("cost_usd")?,
                     model_seconds: row.optional_float("model_seconds")?,
                     sandbox_seconds: row.optional_float("sandbox_seconds")?,
+                    ..Estimate::default()
                 };
                 Ok((row.text("operator")?, estimate))
             })
             .collect()
+    };
+    read().map_err(SchedulerError::query("history"))
+}
+
+/// What an answer of the model takes on average, whatever operator asks.
+async fn written(services: &Services, model: &str) -> Result<Estimate> {
+    let rows = services
+        .queries
+        .rows(
+            include_str!("../../../sql/context/speed.sql"),
+            &[("model", ScalarValue::from(model))],
+            None,
+            None,
+        )
+        .await
+        .map_err(SchedulerError::query("history"))?;
+    let Some(row) = rows.first() else {
+        return Ok(Estimate::default());
+    };
+    let read = || -> datafusion::error::Result<_> {
+        Ok(Estimate {
+            tokens_prompt: row.optional_int("tokens_prompt")?,
+            tokens_completion: row.optional_int("tokens_completion")?,
+            cost_usd: row.optional_float("cost_usd")?,
+            model_seconds: row.optional_float("model_seconds")?,
+            tokens_per_second: row.optional_float("tokens_per_second")?,
+            ..Estimate::default()
+        })
     };
     read().map_err(SchedulerError::query("history"))
 }

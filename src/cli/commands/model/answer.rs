@@ -12,6 +12,7 @@ use rustyline::error::ReadlineError;
 use tokio::signal::ctrl_c;
 use tokio::task::block_in_place;
 
+use super::bars::GenerationBar;
 use super::weights::{SamplingArgs, WeightsArgs};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -61,7 +62,7 @@ pub(super) async fn generate(args: GenerateArgs, context: &Context) -> Result<()
     let model = args.weights.loaded(context).await?;
     let mut request = request(&model, Prompt::Text(prompt), &args.sampling);
     request.samples = args.samples as usize;
-    write_answers(&model, &request).await.map(drop)
+    write_answers(&model, &request, context).await.map(drop)
 }
 
 /// Talks.
@@ -71,7 +72,7 @@ pub(super) async fn chat(args: ChatArgs, context: &Context) -> Result<(), CliErr
     messages.extend(args.system.map(|content| message("system", content)));
     if let Some(said) = args.message {
         messages.push(message("user", said));
-        return answer(&model, messages, &args.sampling).await.map(drop);
+        return answer(&model, messages, &args.sampling, context).await.map(drop);
     }
     let mut lines = Lines::open()?;
     let mark = context.stderr.paint(Look::Bold, "> ");
@@ -80,18 +81,23 @@ pub(super) async fn chat(args: ChatArgs, context: &Context) -> Result<(), CliErr
             continue;
         }
         messages.push(message("user", said));
-        let said = answer(&model, messages.clone(), &args.sampling).await?;
+        let said = answer(&model, messages.clone(), &args.sampling, context).await?;
         messages.push(message("assistant", said));
     }
     Ok(())
 }
 
-async fn answer(model: &Arc<LoadedModel>, messages: Vec<Message>, sampling: &SamplingArgs) -> Result<String, CliError> {
+async fn answer(
+    model: &Arc<LoadedModel>,
+    messages: Vec<Message>,
+    sampling: &SamplingArgs,
+    context: &Context,
+) -> Result<String, CliError> {
     let prompt = Prompt::Chat {
         messages,
         variables: BTreeMap::new(),
     };
-    let answers = write_answers(model, &request(model, prompt, sampling)).await?;
+    let answers = write_answers(model, &request(model, prompt, sampling), context).await?;
     Ok(answers.into_iter().next().unwrap_or_default())
 }
 
@@ -116,7 +122,11 @@ fn request(model: &LoadedModel, prompt: Prompt, args: &SamplingArgs) -> Generate
 }
 
 /// Prints one answer as it comes, several one after the other. Ctrl-C ends them.
-async fn write_answers(model: &Arc<LoadedModel>, request: &Generate) -> Result<Vec<String>, CliError> {
+async fn write_answers(
+    model: &Arc<LoadedModel>,
+    request: &Generate,
+    context: &Context,
+) -> Result<Vec<String>, CliError> {
     let failed = |error: String| CliError::Failed(error);
     let begin = Instant::now();
     let mut answers = model.generate(request).map_err(|error| failed(error.to_string()))?;
@@ -124,6 +134,7 @@ async fn write_answers(model: &Arc<LoadedModel>, request: &Generate) -> Result<V
     let mut output = standard_output();
     let (mut tokens, mut is_cut) = (0_usize, false);
     let mut first = None;
+    let mut bar = GenerationBar::new(context, request);
     loop {
         let event = tokio::select! {
             event = answers.next() => event,
@@ -133,6 +144,7 @@ async fn write_answers(model: &Arc<LoadedModel>, request: &Generate) -> Result<V
             None => break,
             Some(Event::Token { sample, text, .. }) => {
                 tokens += 1;
+                bar.token();
                 first.get_or_insert_with(|| begin.elapsed());
                 (sample, text)
             }
@@ -158,6 +170,7 @@ async fn write_answers(model: &Arc<LoadedModel>, request: &Generate) -> Result<V
             answer.push_str(&text);
         }
     }
+    drop(bar);
     if request.samples == 1 {
         output.write_all(b"\n")?;
     } else {

