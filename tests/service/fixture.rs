@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value as Json, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::process::Process;
 use crate::cli::fixture::Place;
@@ -321,15 +323,18 @@ pub fn tar(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
     archive.into_inner().unwrap()
 }
 
-/// An upload that is begun and goes no further.
-pub async fn begin_upload(url: &str, key: &str) -> tokio::net::TcpStream {
+/// An upload that is begun and goes no further: the server reads its body when this returns.
+pub async fn begin_upload(url: &str, key: &str) -> TcpStream {
     let (_, address) = url.split_once("//").unwrap();
-    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    let head =
-        format!("POST /api/v1/uploads HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Length: 100000\r\n\r\nbegin");
-    tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes())
-        .await
-        .unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /api/v1/uploads HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 25];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(b"begin").await.unwrap();
     stream
 }
 

@@ -124,18 +124,6 @@ async fn all_uploads_together_have_a_limit() {
     );
 }
 
-/// Sends a small upload until it is refused, as it is once another has begun.
-pub async fn upload_until_refused(client: &Client) -> Answer {
-    let begin = std::time::Instant::now();
-    loop {
-        let answer = upload(client, tar(&[("a", EntryType::Regular, b"1")])).await;
-        if !answer.status.is_success() {
-            return answer;
-        }
-        assert!(begin.elapsed() < LIMIT);
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_so_many_are_received_at_once_and_of_one_user_fewer() {
     let site = Site::new()
@@ -145,15 +133,15 @@ async fn only_so_many_are_received_at_once_and_of_one_user_fewer() {
     let [ann, bob, eve] = ["ann", "bob", "eve"].map(|user| site.key(user, &[]));
     let (of_ann, of_bob, of_eve) = (server.client(&ann), server.client(&bob), server.client(&eve));
     let first = begin_upload(&server.url, &ann).await;
-    let refused = upload_until_refused(&of_ann).await;
+    let small = || tar(&[("a", EntryType::Regular, b"1")]);
+    let refused = upload(&of_ann, small()).await;
     assert!(refused.headers["retry-after"].parse::<u32>().unwrap() >= 1);
     let (code, message) = refused.refused(429);
     assert_eq!(code, "too_many_uploads");
     assert!(message.contains("1 of your uploads"), "{message}");
-    let small = || tar(&[("a", EntryType::Regular, b"1")]);
     upload(&of_bob, small()).await.ok();
     let second = begin_upload(&server.url, &bob).await;
-    let (_, message) = upload_until_refused(&of_eve).await.refused(429);
+    let (_, message) = upload(&of_eve, small()).await.refused(429);
     assert!(message.contains("2 uploads are being received"), "{message}");
     // Those that are broken off leave their places, and nothing on the disk.
     drop((first, second));
