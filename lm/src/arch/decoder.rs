@@ -8,8 +8,9 @@ use crate::arch::config::Config;
 use crate::cache::{BlockCache, CacheLayout, number};
 use crate::error::{LmError, Result};
 use crate::model::{Cache, CacheSize, CausalLm, LogitRows, ModelSpec, Step};
-use crate::nn::attention::plan::{AttentionPlan, Destination, StatePlan};
+use crate::nn::attention::plan::{AttentionPlan, CacheShape, Destination, StatePlan};
 use crate::nn::attention::{Attention, AttentionShape};
+use crate::nn::cpu;
 use crate::nn::gated_delta::{DeltaLayout, DeltaShape, GatedDelta};
 use crate::nn::layout::Format;
 use crate::nn::linear::{Linear, Projection};
@@ -338,15 +339,17 @@ impl Decoder {
         }
         let positions = Tensor::f_from_slice(&positions)?.f_to_device(device)?;
         let mut attention = BTreeMap::new();
+        let shape = CacheShape {
+            block_tokens: size.block_tokens,
+            row_bytes: self.cache.row_bytes(),
+            device,
+            has_pages: cpu::is_available(self.spec.kind, device) && self.cache.head_width % cpu::PANEL == 0,
+        };
         for block in &self.stack.blocks {
             if let Mixing::Attention { window, .. } = block.mixer
                 && !attention.contains_key(&window)
             {
-                let row_bytes = self.cache.row_bytes();
-                attention.insert(
-                    window,
-                    AttentionPlan::new(step, window, size.block_tokens, row_bytes, device)?,
-                );
+                attention.insert(window, AttentionPlan::new(step, window, shape)?);
             }
         }
         Ok(Plan {

@@ -191,6 +191,11 @@ pub(crate) struct AttentionLayer {
 }
 
 impl AttentionLayer {
+    /// All slots, `[slots, 2 * heads * width]`.
+    pub(crate) fn rows(&self) -> &Tensor {
+        &self.rows
+    }
+
     /// Writes rows of keys and values to slots that follow one another.
     pub(crate) fn write_run(&self, start: i64, rows: &Tensor) -> Result<()> {
         Ok(self.rows.f_narrow(0, start, rows.size2()?.0)?.f_copy_(rows)?)

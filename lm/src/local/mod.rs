@@ -9,6 +9,7 @@ mod sampling;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::Instant;
 
 use clade_lm_api::messages::{Activity, Generate, Load, Loaded, Progress, Prompt, Sampling, Usage};
@@ -56,7 +57,13 @@ impl LocalModel {
         let template = checkpoint.chat_template(None)?;
         let stop_tokens = checkpoint.stop_tokens(&tokenizer)?;
         let watched = Watched::new(checkpoint.weights().as_ref(), kind, &progress);
-        let model = arch::build(checkpoint.config(), &watched, kind, device)?;
+        // OpenMP keeps threads for each thread that computed something, and lets all of them sleep between two products once there are more
+        // than cores. Those of loading end with this thread.
+        let model = thread::scope(|scope| {
+            let build = || arch::build(checkpoint.config(), &watched, kind, device);
+            scope.spawn(build).join()
+        });
+        let model = model.map_err(|_| LmError::Model("reading it panicked".to_owned()))??;
         let spec = model.spec().clone();
         let memory = match request.cache_bytes {
             Some(bytes) => CacheMemory::Bytes(bytes),

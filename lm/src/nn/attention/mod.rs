@@ -192,6 +192,7 @@ impl Heads {
         let queries = pick(&self.queries, &part.rows)?;
         let (rows, key_heads, group, width) = queries.size4()?;
         let cached = match &part.keys {
+            Keys::Pages(pages) => return cpu::attend_pages(&queries, layer.rows(), pages, self.scale),
             Keys::Step(start, len) => self.fresh.f_narrow(0, *start, *len)?,
             Keys::Slots(start, len) => layer.run(*start, *len)?,
             Keys::Blocks { blocks, skip, len } => layer.gather(blocks)?.f_narrow(0, *skip, *len)?,

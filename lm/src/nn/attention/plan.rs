@@ -10,6 +10,7 @@ use tch::{Device, Kind, Tensor};
 use crate::cache::number;
 use crate::error::Result;
 use crate::model::Step;
+use crate::nn::cpu::{Pages, Span};
 
 /// Blocks that a shared prefix must have to be a part of its own: below, a second multiplication costs more than it saves.
 const SHARED_BLOCKS: usize = 2;
@@ -47,6 +48,8 @@ pub(crate) enum Keys {
     },
     /// The same number of blocks for each row.
     Each(Tensor),
+    /// Where each row finds its own in the cache, for a kernel that goes there.
+    Pages(Pages),
 }
 
 /// Which keys of a part a row sees.
@@ -201,11 +204,22 @@ struct End<'a> {
     from: usize,
 }
 
+/// The cache as a plan sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CacheShape {
+    /// Tokens of a block.
+    pub(crate) block_tokens: usize,
+    /// Bytes that keys and values of a token take in a layer.
+    pub(crate) row_bytes: u64,
+    /// Where it is.
+    pub(crate) device: Device,
+    /// Whether a kernel finds the keys of single tokens in the cache itself.
+    pub(crate) has_pages: bool,
+}
+
 /// Puts a plan together.
 struct Planner<'a> {
-    block_tokens: usize,
-    row_bytes: u64,
-    device: Device,
+    cache: CacheShape,
     rows: usize,
     first: Vec<Part>,
     further: Vec<Part>,
@@ -213,14 +227,8 @@ struct Planner<'a> {
 }
 
 impl AttentionPlan {
-    /// Of a step, for layers that see `window` tokens or all. `row_bytes` are what keys and values of a token take.
-    pub(crate) fn new(
-        step: &Step,
-        window: Option<usize>,
-        block_tokens: usize,
-        row_bytes: u64,
-        device: Device,
-    ) -> Result<Self> {
+    /// Of a step, for layers that see `window` tokens or all.
+    pub(crate) fn new(step: &Step, window: Option<usize>, cache: CacheShape) -> Result<Self> {
         let mut row = 0;
         let mut sequences = Vec::with_capacity(step.sequences.len());
         for sequence in &step.sequences {
@@ -234,9 +242,7 @@ impl AttentionPlan {
             row += len;
         }
         let mut planner = Planner {
-            block_tokens,
-            row_bytes,
-            device,
+            cache,
             rows: row,
             first: Vec::new(),
             further: Vec::new(),
@@ -265,12 +271,12 @@ impl<'a> Planner<'a> {
             return Ok(());
         };
         if rest.is_empty() {
-            return self.own(*head, planned * self.block_tokens);
+            return self.own(*head, planned * self.cache.block_tokens);
         }
         // Only blocks that all have filled before this step.
         let filled = sequences
             .iter()
-            .map(|sequence| sequence.start / self.block_tokens)
+            .map(|sequence| sequence.start / self.cache.block_tokens)
             .min()
             .unwrap_or(0);
         let same = |block: &usize| {
@@ -279,7 +285,11 @@ impl<'a> Planner<'a> {
         };
         let common = (depth..filled).take_while(same).count() + depth;
         let planned = if common >= planned + SHARED_BLOCKS {
-            let keys = self.cached(head.blocks, planned * self.block_tokens, common * self.block_tokens)?;
+            let keys = self.cached(
+                head.blocks,
+                planned * self.cache.block_tokens,
+                common * self.cache.block_tokens,
+            )?;
             let rows = self.rows_of(sequences)?;
             self.further.push(Part {
                 rows,
@@ -293,10 +303,10 @@ impl<'a> Planner<'a> {
         };
         let mut branches: BTreeMap<Option<u32>, Vec<Sequence<'a>>> = BTreeMap::new();
         for sequence in sequences {
-            let filled = sequence.start / self.block_tokens > common;
+            let filled = sequence.start / self.cache.block_tokens > common;
             let next = sequence.blocks.get(common).copied().filter(|_| filled);
             if next.is_none() {
-                self.own(*sequence, planned * self.block_tokens)?;
+                self.own(*sequence, planned * self.cache.block_tokens)?;
             } else {
                 branches.entry(next).or_default().push(*sequence);
             }
@@ -342,7 +352,7 @@ impl<'a> Planner<'a> {
             return Ok(());
         }
         let keys = self.cached(sequence.blocks, from, sequence.end())?;
-        let options = (Kind::Int64, self.device);
+        let options = (Kind::Int64, self.cache.device);
         let queries =
             Tensor::f_arange_start(number(sequence.start)?, number(sequence.end())?, options)?.f_unsqueeze(1)?;
         let distance = queries.f_sub(&Tensor::f_arange_start(
@@ -365,15 +375,18 @@ impl<'a> Planner<'a> {
     /// Plans the ends of sequences of one new token: short ones together, others in place.
     fn finish_ends(&mut self) -> Result<()> {
         let ends = std::mem::take(&mut self.ends);
+        if self.cache.has_pages && !ends.is_empty() {
+            return self.pages(&ends);
+        }
         let mut together: BTreeMap<usize, Vec<End<'a>>> = BTreeMap::new();
         for end in ends {
-            let blocks = end.sequence.end().div_ceil(self.block_tokens) - end.from / self.block_tokens;
+            let blocks = end.sequence.end().div_ceil(self.cache.block_tokens) - end.from / self.cache.block_tokens;
             // Lengths of one call differ by a factor of two at most, so that half of what is copied counts at least.
             together.entry(blocks.next_power_of_two()).or_default().push(end);
         }
         for (blocks, ends) in together {
-            let bytes = (blocks * self.block_tokens) as u64 * self.row_bytes;
-            if ends.len() > 1 && (self.device != Device::Cpu || bytes <= GATHER_BYTES) {
+            let bytes = (blocks * self.cache.block_tokens) as u64 * self.cache.row_bytes;
+            if ends.len() > 1 && (self.cache.device != Device::Cpu || bytes <= GATHER_BYTES) {
                 self.each(&ends)?;
                 continue;
             }
@@ -391,8 +404,32 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
+    /// All ends as one part, whose keys stay where they are.
+    fn pages(&mut self, ends: &[End<'a>]) -> Result<()> {
+        let block_tokens = self.cache.block_tokens;
+        let span = |End { sequence, from }: &End<'a>| {
+            let blocks = from / block_tokens..sequence.end().div_ceil(block_tokens);
+            let blocks = sequence.blocks.get(blocks).unwrap_or_default();
+            Span {
+                blocks: blocks.iter().map(|&block| block as usize).collect(),
+                skip: from % block_tokens,
+                len: sequence.end() - from,
+            }
+        };
+        let spans = ends.iter().map(span).collect();
+        let sequences = ends.iter().map(|end| end.sequence).collect::<Vec<_>>();
+        let rows = self.rows_of(&sequences)?;
+        self.first.push(Part {
+            rows,
+            keys: Keys::Pages(Pages { block_tokens, spans }),
+            sight: Sight::All,
+            first: true,
+        });
+        Ok(())
+    }
+
     fn each(&mut self, ends: &[End<'a>]) -> Result<()> {
-        let block_tokens = self.block_tokens;
+        let block_tokens = self.cache.block_tokens;
         let spans = ends
             .iter()
             .map(|end| (end.from / block_tokens, end.sequence.end().div_ceil(block_tokens)));
@@ -414,7 +451,7 @@ impl<'a> Planner<'a> {
             bounds.push(number(end.sequence.end() - from * block_tokens)?);
         }
         let sequences = ends.iter().map(|end| end.sequence).collect::<Vec<_>>();
-        let positions = Tensor::f_arange(number(width * block_tokens)?, (Kind::Int64, self.device))?;
+        let positions = Tensor::f_arange(number(width * block_tokens)?, (Kind::Int64, self.cache.device))?;
         let bounds = self.list(&bounds)?.f_view([-1, 2])?;
         let hidden = positions.f_lt_tensor(&bounds.f_narrow(1, 0, 1)?)?;
         let hidden = hidden.f_logical_or(&positions.f_ge_tensor(&bounds.f_narrow(1, 1, 1)?)?)?;
@@ -432,15 +469,15 @@ impl<'a> Planner<'a> {
 
     /// Keys in the cache from a token to another.
     fn cached(&self, blocks: &[u32], from: usize, to: usize) -> Result<Keys> {
-        let (first, last) = (from / self.block_tokens, to.div_ceil(self.block_tokens));
+        let (first, last) = (from / self.cache.block_tokens, to.div_ceil(self.cache.block_tokens));
         let blocks = blocks.get(first..last).unwrap_or_default();
         let follow = blocks
             .windows(2)
             .all(|pair| matches!(pair, [block, next] if block + 1 == *next));
-        let (skip, len) = (number(from % self.block_tokens)?, number(to - from)?);
+        let (skip, len) = (number(from % self.cache.block_tokens)?, number(to - from)?);
         if follow {
             let block = i64::from(blocks.first().copied().unwrap_or_default());
-            return Ok(Keys::Slots(block * number(self.block_tokens)? + skip, len));
+            return Ok(Keys::Slots(block * number(self.cache.block_tokens)? + skip, len));
         }
         let blocks = blocks.iter().map(|&block| i64::from(block)).collect::<Vec<_>>();
         Ok(Keys::Blocks {
@@ -469,7 +506,7 @@ impl<'a> Planner<'a> {
     }
 
     fn list(&self, numbers: &[i64]) -> Result<Tensor> {
-        Ok(Tensor::f_from_slice(numbers)?.f_to_device(self.device)?)
+        Ok(Tensor::f_from_slice(numbers)?.f_to_device(self.cache.device)?)
     }
 }
 
@@ -485,7 +522,7 @@ mod tests {
 
     use tch::Device;
 
-    use super::{AttentionPlan, Keys, Rows, Sight};
+    use super::{AttentionPlan, CacheShape, Keys, Rows, Sight};
     use crate::model::{LogitRows, Step, StepSequence};
 
     fn step(sequences: &[(usize, usize, Vec<u32>)]) -> Step {
@@ -505,7 +542,17 @@ mod tests {
 
     /// Keys, rows and whether it is the first of its rows, of each part.
     fn parts(step: &Step, window: Option<usize>) -> Vec<String> {
-        let plan = AttentionPlan::new(step, window, 4, 1024, Device::Cpu).unwrap();
+        planned(step, window, false)
+    }
+
+    fn planned(step: &Step, window: Option<usize>, has_pages: bool) -> Vec<String> {
+        let cache = CacheShape {
+            block_tokens: 4,
+            row_bytes: 1024,
+            device: Device::Cpu,
+            has_pages,
+        };
+        let plan = AttentionPlan::new(step, window, cache).unwrap();
         let list = |tensor: &tch::Tensor| format!("{:?}", Vec::<i64>::try_from(tensor.flatten(0, -1)).unwrap());
         let part = |part: &super::Part| {
             let rows = match &part.rows {
@@ -518,6 +565,13 @@ mod tests {
                 Keys::Slots(start, len) => format!("slots {start}+{len}"),
                 Keys::Blocks { blocks, skip, len } => format!("blocks {} {skip}+{len}", list(blocks)),
                 Keys::Each(blocks) => format!("each {}", list(blocks)),
+                Keys::Pages(pages) => {
+                    let spans = pages.spans.iter();
+                    let spans: Vec<_> = spans
+                        .map(|span| format!("{:?} {}+{}", span.blocks, span.skip, span.len))
+                        .collect();
+                    format!("pages {}", spans.join(", "))
+                }
             };
             let sight = match &part.sight {
                 Sight::All => "",
@@ -539,6 +593,28 @@ mod tests {
         assert_eq!(
             parts(&samples, None),
             ["all rows: each [0, 1, 2] mask", "+ all rows: slots 40+12"]
+        );
+    }
+
+    #[test]
+    fn a_kernel_that_goes_to_the_cache_gets_all_ends_at_once() {
+        let samples = step(&[
+            (14, 1, vec![10, 11, 12, 0]),
+            (13, 1, vec![10, 11, 12, 1]),
+            (30, 1, vec![20, 21, 22, 23, 24, 25, 26, 27]),
+            (0, 2, vec![40]),
+        ]);
+        assert_eq!(
+            planned(&samples, None, true),
+            [
+                "2 rows from 3: step 3+2 causal",
+                "3 rows from 0: pages [0] 0+3, [1] 0+2, [20, 21, 22, 23, 24, 25, 26, 27] 0+31",
+                "+ 2 rows from 0: slots 40+12"
+            ]
+        );
+        assert_eq!(
+            planned(&step(&[(18, 1, vec![0, 1, 2, 3, 4])]), Some(6), true),
+            ["all rows: pages [3, 4] 1+6"]
         );
     }
 

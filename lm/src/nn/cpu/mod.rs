@@ -16,7 +16,7 @@ mod threads;
 #[cfg(cpu_kernels)]
 mod tile;
 
-pub(crate) use attention::{Seen, attend, can_attend};
+pub(crate) use attention::{Pages, Seen, Span, attend, attend_pages, can_attend};
 pub(crate) use product::{Product, Start};
 
 use tch::{Device, Kind, Tensor};

@@ -1,8 +1,9 @@
 //! Softmax of a row, with AVX2.
 
 use std::arch::x86_64::{
-    __m256, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _mm256_add_epi32, _mm256_add_ps, _mm256_castsi256_ps,
-    _mm256_cvtps_epi32, _mm256_fmadd_ps, _mm256_fnmadd_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_mul_ps,
+    __m256, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehl_ps,
+    _mm_shuffle_ps, _mm256_add_epi32, _mm256_add_ps, _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_cvtps_epi32,
+    _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_fnmadd_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_mul_ps,
     _mm256_round_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_ps, _mm256_slli_epi32, _mm256_storeu_ps,
     _mm256_sub_ps,
 };
@@ -14,11 +15,11 @@ const LOWEST: f32 = -87.0;
 
 /// Sum of the eight numbers of a register, in one order.
 #[target_feature(enable = "avx2,fma")]
-fn total(register: __m256) -> f32 {
-    let mut numbers = [0.0_f32; LANES];
-    // SAFETY: there is place for eight numbers.
-    unsafe { _mm256_storeu_ps(numbers.as_mut_ptr(), register) };
-    numbers.iter().sum()
+#[inline]
+pub(super) fn total(register: __m256) -> f32 {
+    let halves = _mm_add_ps(_mm256_castps256_ps128(register), _mm256_extractf128_ps::<1>(register));
+    let pairs = _mm_add_ps(halves, _mm_movehl_ps(halves, halves));
+    _mm_cvtss_f32(_mm_add_ss(pairs, _mm_shuffle_ps::<1>(pairs, pairs)))
 }
 
 /// `exp` of numbers that are not above 0, to about 1e-7 of its value: `2^n * exp(r)` with `r` at most half of `ln 2`.

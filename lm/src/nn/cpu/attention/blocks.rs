@@ -10,7 +10,8 @@ use super::super::softmax::softmax;
 use super::super::threads;
 use super::super::tile::{Strip, WIDTH};
 use super::Seen;
-use crate::error::{LmError, Result};
+use super::place::{Place, size};
+use crate::error::Result;
 
 /// Bytes of scores of a block, so that they stay in the cache of a core.
 const SCORE_BYTES: usize = 192 << 10;
@@ -24,43 +25,6 @@ const WORTH_SHARING: usize = 1 << 20;
 thread_local! {
     /// Scores of a block, and sixteen keys as a panel.
     static SCRATCH: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
-}
-
-/// Where a tensor is, and how far its rows, heads of keys and heads of a group are apart.
-#[derive(Clone, Copy)]
-struct Place {
-    numbers: *mut f32,
-    row: usize,
-    head: usize,
-    member: usize,
-}
-
-impl Place {
-    fn new(tensor: &Tensor) -> Result<Self> {
-        let stride = tensor.stride();
-        let number = |at: usize| stride.get(at).map_or(Ok(0), |stride| size(*stride));
-        Ok(Self {
-            numbers: tensor.data_ptr().cast(),
-            row: number(0)?,
-            head: number(1)?,
-            member: number(2)?,
-        })
-    }
-
-    /// # Safety
-    ///
-    /// They are there.
-    unsafe fn at(self, row: usize, head: usize, member: usize) -> *mut f32 {
-        // SAFETY: as the caller says.
-        unsafe {
-            self.numbers
-                .add(row * self.row + head * self.head + member * self.member)
-        }
-    }
-}
-
-fn size(number: i64) -> Result<usize> {
-    usize::try_from(number).map_err(|_| LmError::Model(format!("{number} is no size")))
 }
 
 /// All of it.

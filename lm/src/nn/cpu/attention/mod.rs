@@ -1,10 +1,15 @@
-//! Attention of many rows of queries to keys that all or the earlier ones of them see.
+//! Attention: of many rows of queries to keys that all or the earlier ones of them see, and of single tokens to their own.
 
 // Without kernels nothing attends here.
 #![cfg_attr(not(cpu_kernels), allow(dead_code))]
 
 #[cfg(cpu_kernels)]
 mod blocks;
+mod pages;
+#[cfg(cpu_kernels)]
+mod place;
+
+pub(crate) use pages::{Pages, Span, attend_pages};
 
 use tch::{Device, Kind, Tensor};
 
