@@ -123,18 +123,16 @@ async fn with_a_dead_server_an_upload_is_kept_by_the_others() {
 async fn only_so_many_uploads_are_on_their_way_and_a_server_with_too_many_is_left_out() {
     let group = Group::of(&[0, 0], |_, site| site.set("service.uploads_per_user=1")).set("uploads_per_user = 2");
     let (router, client) = group.routed().await;
+    let small = tar(&[("a", EntryType::Regular, b"2")]);
     // One server has as many as it takes.
     let at_a = begin_upload(&group.servers[0].url, &group.key).await;
-    upload_until_refused(&group.servers[0].client(&group.key))
-        .await
-        .refused(429);
-    let small = tar(&[("a", EntryType::Regular, b"2")]);
+    let direct = group.servers[0].client(&group.key);
+    upload(&direct, small.clone()).await.refused(429);
     assert_eq!(upload(&client, small.clone()).await.ok()["servers"], json!(["b"]));
     // Both have.
     let at_b = begin_upload(&group.servers[1].url, &group.key).await;
-    upload_until_refused(&group.servers[1].client(&group.key))
-        .await
-        .refused(429);
+    let direct = group.servers[1].client(&group.key);
+    upload(&direct, small.clone()).await.refused(429);
     let (code, message) = upload(&client, small.clone()).await.refused(429);
     assert_eq!(code, "too_many_uploads");
     assert!(message.contains("1 of your uploads"), "{message}");
