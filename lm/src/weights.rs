@@ -1,5 +1,7 @@
 //! Tensors of a checkpoint by name.
 
+use std::fmt;
+
 use tch::{Device, Kind, Tensor};
 
 use crate::error::Result;
@@ -32,7 +34,7 @@ pub struct TensorInfo {
 
 /// A checkpoint. Names follow Hugging Face (`model.layers.0.self_attn.q_proj.weight`); a file that names or lays out tensors in
 /// another way is translated by its reader.
-pub trait Weights: Send + Sync + std::fmt::Debug {
+pub trait Weights: Send + Sync + fmt::Debug {
     /// All tensors, sorted by name.
     fn tensors(&self) -> Vec<TensorInfo>;
 
@@ -44,4 +46,39 @@ pub trait Weights: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// When there is none of this name, or it cannot be read.
     fn get(&self, name: &str, kind: Kind, device: Device) -> Result<Tensor>;
+}
+
+/// Weights of which every tensor that is read is told.
+pub(crate) struct Observed<'a> {
+    weights: &'a dyn Weights,
+    tell: &'a (dyn Fn(&Tensor) + Sync),
+}
+
+impl<'a> Observed<'a> {
+    /// `tell` is called with a tensor before whoever asked gets it.
+    pub(crate) fn new(weights: &'a dyn Weights, tell: &'a (dyn Fn(&Tensor) + Sync)) -> Self {
+        Self { weights, tell }
+    }
+}
+
+impl fmt::Debug for Observed<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Observed").field(&self.weights).finish()
+    }
+}
+
+impl Weights for Observed<'_> {
+    fn tensors(&self) -> Vec<TensorInfo> {
+        self.weights.tensors()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.weights.has(name)
+    }
+
+    fn get(&self, name: &str, kind: Kind, device: Device) -> Result<Tensor> {
+        let tensor = self.weights.get(name, kind, device)?;
+        (self.tell)(&tensor);
+        Ok(tensor)
+    }
 }

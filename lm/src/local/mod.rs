@@ -18,12 +18,12 @@ use tch::Device;
 use self::decode::Decoding;
 pub use self::needs::needs;
 use self::place::{device_name, kind_name, place_of};
-use self::progress::Watched;
 use crate::arch;
 use crate::engine::{self, CacheMemory, Engine, EngineOptions, Generation};
 use crate::error::{LmError, Result};
 use crate::load::{self, memory};
 use crate::text::{ChatTemplate, Tokenizer};
+use crate::weights::Observed;
 
 /// Share of the memory that is free after loading which the cache gets where nobody says.
 const CACHE_SHARE: f64 = 1.0 / 3.0;
@@ -56,7 +56,9 @@ impl LocalModel {
         let tokenizer = checkpoint.tokenizer()?;
         let template = checkpoint.chat_template(None)?;
         let stop_tokens = checkpoint.stop_tokens(&tokenizer)?;
-        let watched = Watched::new(checkpoint.weights().as_ref(), kind, &progress);
+        let weights = checkpoint.weights().as_ref();
+        let tell = progress::progress(weights, kind, &progress);
+        let watched = Observed::new(weights, &tell);
         // OpenMP keeps threads for each thread that computed something, and lets all of them sleep between two products once there are more
         // than cores. Those of loading end with this thread.
         let model = thread::scope(|scope| {

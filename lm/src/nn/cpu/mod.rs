@@ -31,6 +31,11 @@ pub(crate) fn is_available(kind: Kind, device: Device) -> bool {
     kind == Kind::Float && device == Device::Cpu && has_kernels()
 }
 
+/// Whether there are kernels for a tensor.
+fn is_plain(tensor: &Tensor) -> bool {
+    tensor.f_kind().is_ok_and(|kind| is_available(kind, tensor.device()))
+}
+
 #[cfg(cpu_kernels)]
 fn has_kernels() -> bool {
     tile::is_available()

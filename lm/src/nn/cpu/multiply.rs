@@ -2,14 +2,12 @@
 
 use super::product::Product;
 use super::threads;
-use super::tile::{self, Strip, WIDTH};
+use super::tile::{self, ROWS, Strip, WIDTH};
 
 /// Multiplications below which waking other threads takes longer than they save.
 const WORTH_SHARING: usize = 1 << 16;
 /// Bytes of rows that are multiplied with one panel after the other, so that they stay in the cache of a core.
 const BLOCK_BYTES: usize = 192 << 10;
-/// Rows of a block are a multiple of what the kernel computes together.
-const BLOCK_ROWS: usize = 6;
 /// Parts that each thread gets at least where there is enough to do.
 const PARTS: usize = 8;
 /// Panels of a part at most.
@@ -30,7 +28,8 @@ struct Cut<'a> {
 
 impl<'a> Cut<'a> {
     fn new(product: &'a Product<'a>, threads: usize, before: usize) -> Self {
-        let most = (BLOCK_BYTES / (product.inputs.max(1) * size_of::<f32>()) / BLOCK_ROWS * BLOCK_ROWS).max(BLOCK_ROWS);
+        // A multiple of what the kernel computes together.
+        let most = (BLOCK_BYTES / (product.inputs.max(1) * size_of::<f32>()) / ROWS * ROWS).max(ROWS);
         let blocks = product.count.div_ceil(most).max(1);
         let block = product.count.div_ceil(blocks).max(1);
         let panels = (product.panel_count * blocks / (threads * PARTS)).clamp(1, PART_PANELS);

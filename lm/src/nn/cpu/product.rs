@@ -5,9 +5,9 @@
 
 use std::marker::PhantomData;
 
-use tch::{Device, Kind, Tensor};
+use tch::Tensor;
 
-use super::{PANEL, is_available};
+use super::{PANEL, is_plain};
 use crate::error::{LmError, Result};
 
 /// What a product is added to.
@@ -71,8 +71,7 @@ impl<'a> Product<'a> {
         let (count, inputs) = rows.size2()?;
         let (panel_count, panel_inputs, width) = panels.size3()?;
         let outputs = panel_count * PANEL;
-        let fits = is_available(Kind::Float, Device::Cpu)
-            && inputs == panel_inputs
+        let fits = inputs == panel_inputs
             && width == PANEL
             && panels.is_contiguous()
             && out.size() == [count, outputs]
@@ -111,11 +110,6 @@ impl<'a> Product<'a> {
     }
 }
 
-/// Whether it is on CPU in float32.
-fn is_plain(tensor: &Tensor) -> bool {
-    tensor.f_kind().is_ok_and(|kind| kind == Kind::Float) && tensor.device() == Device::Cpu
-}
-
 /// Whether the numbers of each row follow one another, and rows do not overlap.
 fn has_rows(tensor: &Tensor) -> bool {
     let [count, width] = tensor.size()[..] else {
@@ -127,7 +121,8 @@ fn has_rows(tensor: &Tensor) -> bool {
     is_plain(tensor) && (width <= 1 || column == 1) && (count <= 1 || row >= width)
 }
 
-fn size(number: i64) -> Result<usize> {
+/// A size or stride as kernels take it.
+pub(super) fn size(number: i64) -> Result<usize> {
     usize::try_from(number).map_err(|_| LmError::Model(format!("{number} is no size")))
 }
 

@@ -8,8 +8,8 @@ use std::arch::x86_64::{
     _mm256_sub_ps,
 };
 
-/// Numbers of a register.
-const LANES: usize = 8;
+use super::tile::LANES;
+
 /// Where `exp` is taken as 0: below, it is no normal number of float32.
 const LOWEST: f32 = -87.0;
 

@@ -12,9 +12,9 @@ use super::product::Origin;
 /// Columns of a panel.
 pub(super) const WIDTH: usize = PANEL as usize;
 /// Numbers of a register.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 /// Rows of one panel that are computed together: two registers for the sums of each, two for the panel and one for an input.
-const ROWS: usize = 6;
+pub(super) const ROWS: usize = 6;
 /// Bytes that one input has in a panel.
 const LINE: usize = WIDTH * size_of::<f32>();
 /// Lines that are fetched ahead of each panel where two are read side by side.

@@ -6,17 +6,16 @@ use std::ops::Range;
 use tch::Tensor;
 
 use super::super::product::Origin;
+use super::super::product::size;
 use super::super::softmax::softmax;
 use super::super::threads;
-use super::super::tile::{Strip, WIDTH};
+use super::super::tile::{ROWS, Strip, WIDTH};
 use super::Seen;
-use super::place::{Place, size};
+use super::place::Place;
 use crate::error::Result;
 
 /// Bytes of scores of a block, so that they stay in the cache of a core.
 const SCORE_BYTES: usize = 192 << 10;
-/// Rows of a block are a multiple of what the kernel computes together.
-const BLOCK_ROWS: usize = 6;
 /// Blocks that each thread gets at least where there is enough to do.
 const PARTS: usize = 4;
 /// Multiplications below which waking other threads takes longer than they save.
@@ -39,7 +38,7 @@ struct Attention {
     width: usize,
     seen: Seen,
     scale: f32,
-    /// Rows of a block.
+    /// Rows of a block, a multiple of what the kernel computes together.
     block: usize,
 }
 
@@ -74,7 +73,7 @@ pub(super) fn compute(
         width,
         seen,
         scale,
-        block: by_cache.min(by_threads).max(1).next_multiple_of(BLOCK_ROWS),
+        block: by_cache.min(by_threads).max(1).next_multiple_of(ROWS),
     };
     let blocks = rows.div_ceil(attention.block);
     threads::share_out(threads, blocks * key_heads, &|part| {

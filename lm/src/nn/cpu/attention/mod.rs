@@ -15,7 +15,7 @@ use tch::{Device, Kind, Tensor};
 
 #[cfg(cpu_kernels)]
 use self::blocks::compute;
-use super::{PANEL, is_available};
+use super::{PANEL, is_available, is_plain};
 use crate::error::{LmError, Result};
 
 /// Rows of queries below which laying keys out in panels takes longer than it saves.
@@ -53,10 +53,8 @@ pub(crate) fn attend(
 ) -> Result<(Tensor, Tensor)> {
     let (rows, key_heads, group, width) = queries.size4()?;
     let tokens = keys.size3()?.0;
-    let is_plain = |tensor: &Tensor| {
-        tensor.f_kind().is_ok_and(|kind| is_available(kind, tensor.device())) && tensor.stride().last() == Some(&1)
-    };
-    let fits = [queries, keys, values].into_iter().all(is_plain)
+    let has_heads = |tensor: &Tensor| is_plain(tensor) && tensor.stride().last() == Some(&1);
+    let fits = [queries, keys, values].into_iter().all(has_heads)
         && keys.size() == [tokens, key_heads, width]
         && values.size() == keys.size()
         && width % PANEL == 0

@@ -5,7 +5,7 @@
 
 use tch::{Device, Kind, Tensor};
 
-use super::super::{PANEL, is_available};
+use super::super::{PANEL, is_plain};
 use crate::error::{LmError, Result};
 
 /// Tokens of one sequence in the cache.
@@ -37,7 +37,6 @@ pub(crate) struct Pages {
 pub(crate) fn attend_pages(queries: &Tensor, cached: &Tensor, pages: &Pages, scale: f64) -> Result<(Tensor, Tensor)> {
     let (rows, key_heads, group, width) = queries.size4()?;
     let slots = usize::try_from(cached.size2()?.0).unwrap_or_default();
-    let is_plain = |tensor: &Tensor| tensor.f_kind().is_ok_and(|kind| is_available(kind, tensor.device()));
     let is_there = |span: &Span| {
         span.len > 0
             && span.skip + span.len <= span.blocks.len() * pages.block_tokens
@@ -80,14 +79,14 @@ mod walk {
 
     use tch::Tensor;
 
+    use super::super::super::product::size;
     use super::super::super::softmax::{softmax, total};
     use super::super::super::threads;
-    use super::super::place::{Place, size};
+    use super::super::super::tile::LANES;
+    use super::super::place::Place;
     use super::{Pages, Span};
     use crate::error::Result;
 
-    /// Numbers of a register.
-    const LANES: usize = 8;
     /// Multiplications below which waking other threads takes longer than they save.
     const WORTH_SHARING: usize = 1 << 19;
 

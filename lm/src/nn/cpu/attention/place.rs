@@ -2,7 +2,8 @@
 
 use tch::Tensor;
 
-use crate::error::{LmError, Result};
+use super::super::product::size;
+use crate::error::Result;
 
 /// Where a tensor is, and how far its rows, heads of keys and heads of a group are apart.
 #[derive(Debug, Clone, Copy)]
@@ -39,9 +40,4 @@ impl Place {
                 .add(row * self.row + head * self.head + member * self.member)
         }
     }
-}
-
-/// A size or stride.
-pub(super) fn size(number: i64) -> Result<usize> {
-    usize::try_from(number).map_err(|_| LmError::Model(format!("{number} is no size")))
 }
