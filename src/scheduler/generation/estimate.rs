@@ -15,6 +15,7 @@ use crate::scheduler::error::{Result, SchedulerError};
 use crate::scheduler::expand::{ExpandPlan, attempts_of};
 use crate::scheduler::services::Services;
 use crate::scheduler::summaries::{self, Missing};
+use crate::session::ResultRow;
 
 /// Estimate for one input row.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -112,59 +113,58 @@ async fn prompt_bytes(services: &Services, attempt: &Attempt, operator: Operator
     Ok(i64::try_from(bytes).unwrap_or(i64::MAX))
 }
 
+/// Averages by operator.
 async fn history(services: &Services, model: &str) -> Result<HashMap<String, Estimate>> {
-    let rows = services
-        .queries
-        .rows(
-            include_str!("../../../sql/context/estimate.sql"),
-            &[("model", ScalarValue::from(model))],
-            None,
-            None,
-        )
-        .await
-        .map_err(SchedulerError::query("history"))?;
-    let read = || -> datafusion::error::Result<_> {
-        rows.iter()
-            .map(|row| {
-                let estimate = Estimate {
-                    tokens_prompt: row.optional_int("tokens_prompt")?,
-                    tokens_completion: row.optional_int("tokens_completion")?,
-                    cost_usd: row.optional_float("cost_usd")?,
-                    model_seconds: row.optional_float("model_seconds")?,
-                    sandbox_seconds: row.optional_float("sandbox_seconds")?,
-                    ..Estimate::default()
-                };
-                Ok((row.text("operator")?, estimate))
-            })
-            .collect()
-    };
-    read().map_err(SchedulerError::query("history"))
+    averages(
+        services,
+        model,
+        include_str!("../../../sql/context/estimate.sql"),
+        |row| {
+            let estimate = Estimate {
+                sandbox_seconds: row.optional_float("sandbox_seconds")?,
+                ..answer(row)?
+            };
+            Ok((row.text("operator")?, estimate))
+        },
+    )
+    .await
 }
 
 /// What an answer of the model takes on average, whatever operator asks.
 async fn written(services: &Services, model: &str) -> Result<Estimate> {
+    let averages: Vec<Estimate> = averages(services, model, include_str!("../../../sql/context/speed.sql"), |row| {
+        Ok(Estimate {
+            tokens_per_second: row.optional_float("tokens_per_second")?,
+            ..answer(row)?
+        })
+    })
+    .await?;
+    Ok(averages.into_iter().next().unwrap_or_default())
+}
+
+/// What both averages tell of an answer.
+fn answer(row: &ResultRow<'_>) -> datafusion::error::Result<Estimate> {
+    Ok(Estimate {
+        tokens_prompt: row.optional_int("tokens_prompt")?,
+        tokens_completion: row.optional_int("tokens_completion")?,
+        cost_usd: row.optional_float("cost_usd")?,
+        model_seconds: row.optional_float("model_seconds")?,
+        ..Estimate::default()
+    })
+}
+
+/// Reads the rows of a query about a model.
+async fn averages<T, C: FromIterator<T>>(
+    services: &Services,
+    model: &str,
+    query: &str,
+    read: impl Fn(&ResultRow<'_>) -> datafusion::error::Result<T>,
+) -> Result<C> {
     let rows = services
         .queries
-        .rows(
-            include_str!("../../../sql/context/speed.sql"),
-            &[("model", ScalarValue::from(model))],
-            None,
-            None,
-        )
+        .rows(query, &[("model", ScalarValue::from(model))], None, None)
         .await
         .map_err(SchedulerError::query("history"))?;
-    let Some(row) = rows.first() else {
-        return Ok(Estimate::default());
-    };
-    let read = || -> datafusion::error::Result<_> {
-        Ok(Estimate {
-            tokens_prompt: row.optional_int("tokens_prompt")?,
-            tokens_completion: row.optional_int("tokens_completion")?,
-            cost_usd: row.optional_float("cost_usd")?,
-            model_seconds: row.optional_float("model_seconds")?,
-            tokens_per_second: row.optional_float("tokens_per_second")?,
-            ..Estimate::default()
-        })
-    };
-    read().map_err(SchedulerError::query("history"))
+    let read: datafusion::error::Result<C> = rows.iter().map(|row| read(&row)).collect();
+    read.map_err(SchedulerError::query("history"))
 }
